@@ -7,8 +7,10 @@ Test: demos/test_demo.py.
 from __future__ import annotations
 
 import dataclasses
+import importlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import demo_content
@@ -99,20 +101,44 @@ def classification() -> DemoModel:
 def resnet50() -> DemoModel:
     """ResNet-50 of relay.testing with its random weights on a random image."""
     shape = (3, 224, 224)
-    image = np.random.default_rng(0).standard_normal((1, *shape), "float32")
+    return _of_testing(
+        "resnet50",
+        "ResNet-50",
+        "resnet",
+        (1, *shape),
+        lambda outputs: f"class {int(outputs[0].argmax())}",
+        {"num_layers": 50, "image_shape": shape},
+    )
+
+
+def generator() -> DemoModel:
+    """DCGAN's generator of relay.testing with its random weights on random noise."""
+    return _of_testing(
+        "dcgan",
+        "DCGAN's generator of images",
+        "dcgan",
+        (1, 100),
+        lambda outputs: f"an image, brightness {float(outputs[0].mean()):.2f}",
+    )
+
+
+def _of_testing(
+    name: str,
+    title: str,
+    module: str,
+    shape: Sequence[int],
+    read: Callable[[Sequence[np.ndarray]], str],
+    arguments: Mapping[str, Any] = MappingProxyType({}),
+) -> DemoModel:
+    """A net of one input `data` that a module of relay.testing makes, for a batch of one."""
+    data = np.random.default_rng(0).standard_normal(shape, "float32")
 
     def load() -> tuple[Any, dict[str, Any]]:
-        from tvm.relay.testing import resnet
+        made = importlib.import_module(f"tvm.relay.testing.{module}")
+        return made.get_workload(batch_size=1, **arguments)
 
-        return resnet.get_workload(num_layers=50, batch_size=1, image_shape=shape)
-
-    return DemoModel(
-        "resnet50",
-        "ResNet-50 (relay.testing, random weights)",
-        load,
-        [{"data": image}],
-        lambda outputs: f"class {int(outputs[0].argmax())}",
-    )
+    full_title = f"{title} (relay.testing, random weights)"
+    return DemoModel(name, full_title, load, [{"data": data}], read)
 
 
 MODELS: dict[str, Callable[[], DemoModel]] = {
@@ -120,6 +146,7 @@ MODELS: dict[str, Callable[[], DemoModel]] = {
     "cls": classification,
     "rec": recognition,
     "resnet50": resnet50,
+    "dcgan": generator,
 }
 
 

@@ -248,6 +248,28 @@ def test_the_calls_of_a_session_add_up_without_the_time_between_them():
     ]
 
 
+def test_a_search_is_told_of_between_its_questions_too():
+    """As where all costs come from the store, and the search itself takes its time."""
+    clock, stream = Clock(), io.StringIO()
+    progress = Progress(TextLines(stream), clock)
+    with progress.searching():
+        clock.now = 12.0
+        progress.begin(total=0, cached=0, stored=40)
+        progress.end()
+        clock.now = 24.0
+        progress.begin(total=1, cached=0)
+        progress.on_built()
+        progress.end()
+    clock.now = 200.0
+    progress.begin(total=1, cached=0)
+    progress.close()
+    text = "40 from the store"
+    assert stream.getvalue().splitlines() == [
+        f"collage: measuring: 0/0 candidates so far, {text}, 12 s",
+        f"collage: measuring: 0/1 candidates so far, {text}, 24 s",
+    ]
+
+
 def test_a_phase_ends_with_an_exception():
     events = []
 

@@ -183,7 +183,9 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
             estimator.replans = {}
         if not targets.external:
             tune_whole(session, job.prepared, targets.host)
-        partitioned = partition(job.prepared, targets, estimator)
+        # A tuner tells of its own work between the questions.
+        with contextlib.nullcontext() if tuner else session.estimator.searching():
+            partitioned = partition(job.prepared, targets, estimator)
         if traders_in(partitioned):
             _add_exact(session, plans, job.prepared, targets)
     records = job.records

@@ -2,6 +2,7 @@
 """The command `collage` itself: Ctrl-C, errors, arguments."""
 
 import argparse
+import io
 import json
 import logging
 import signal
@@ -18,6 +19,7 @@ from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
+from tvm_collage import command
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
@@ -101,6 +103,28 @@ def test_a_ctrl_c_while_a_model_is_imported_is_a_line_of_json_where_all_are():
 
 def test_ctrl_c_ends_a_command_that_nobody_reads():
     assert interrupted(IN_AN_IMPORT, is_heard=False) == (130, "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "flags", "told"),
+    [
+        (Terminal(), [], "collage: loading TVM\r                    \r"),
+        (Terminal(), ["--quiet"], ""),
+        (Terminal(), ["--progress=json"], ""),
+        (io.StringIO(), [], ""),
+    ],
+)
+def test_a_terminal_says_so_while_tvm_is_loaded(monkeypatch, stream, flags, told):
+    monkeypatch.setattr(sys, "argv", ["collage", "store", "check", *flags])
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("tvm.relay.collage.cli.main", lambda: 7)
+    assert command.main() == 7
+    assert stream.getvalue() == told
 
 
 @pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])

@@ -11,6 +11,7 @@ measured.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -114,6 +115,10 @@ class MeasuredCostEstimator:
         finally:
             self._progress.end()
         return [self._cache[key] for key in keys]
+
+    def searching(self) -> contextlib.AbstractContextManager[None]:
+        """For the block of a search: it is told that it works, also between its questions."""
+        return self._progress.searching()
 
     def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
         """The reply to a job that takes time and needs no build, and what notes in a cost of it

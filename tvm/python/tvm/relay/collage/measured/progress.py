@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ..costs.cost import Cost
 from ..progress import Phase, View, make_view
@@ -15,8 +16,8 @@ class Progress:
 
     total: distinct candidates to measure, as far as they were asked for; cached: candidates
     answered from memory; stored: distinct candidates answered by the store; built, done (measured
-    or failed), failed. The time between two calls of estimate(), in which the search asks for its
-    next costs, does not count.
+    or failed), failed. The time between two calls of estimate(), in which the search looks for what
+    to ask for next, counts within searching() alone.
     """
 
     def __init__(
@@ -26,10 +27,24 @@ class Progress:
         self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
         self._changed()  # The phase counts its steps from here, and its time from begin().
         self._phase.pause()
+        self._is_searching = False
+
+    @contextlib.contextmanager
+    def searching(self) -> Iterator[None]:
+        """A search runs for the block, which tells that it does between its questions too."""
+        self._is_searching = True
+        self._phase.resume()
+        self._changed()
+        try:
+            yield
+        finally:
+            self._is_searching = False
+            self._phase.pause()
 
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
         """A call of estimate() begins: what it adds to the counts."""
-        self._phase.resume()
+        if not self._is_searching:
+            self._phase.resume()
         self.total += total
         self.cached += cached
         self.stored += stored
@@ -52,7 +67,8 @@ class Progress:
 
     def end(self) -> None:
         """The call ends, by an exception too."""
-        self._phase.pause()
+        if not self._is_searching:
+            self._phase.pause()
 
     def close(self) -> None:
         """The session ends, by an exception too."""
