@@ -16,6 +16,7 @@ from .costs.cost import CostStatus
 from .estimators import CostEstimator
 from .function_report import FunctionReport
 from .options import PREFIX, check_options
+from .relay_util.changed_context import changed_context
 from .targets import TargetList
 
 
@@ -33,17 +34,10 @@ def partition(
 
 def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
     """The current PassContext with Collage options over its own."""
-    context = tvm.transform.PassContext.current()
     more = {PREFIX + name: value for name, value in options.items()}
     # TVM's own error, of the options that it registers, is a page of stack frames.
     check_options(more)
-    return tvm.transform.PassContext(
-        opt_level=context.opt_level,
-        required_pass=context.required_pass,
-        disabled_pass=context.disabled_pass,
-        instruments=context.instruments,
-        config={**context.config, **more},
-    )
+    return changed_context(more)
 
 
 def is_all_measured(reports: list[FunctionReport]) -> bool:

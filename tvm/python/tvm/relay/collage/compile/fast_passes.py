@@ -40,6 +40,7 @@ from tvm import relay
 from tvm.ir.instrument import pass_instrument
 from tvm.relay.backend import te_compiler
 
+from ..relay_util.changed_context import changed_context
 from ..shared_patch import SharedPatch
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
@@ -168,13 +169,7 @@ def fast_passes(opt_level: int | None = None) -> Iterator[FastPasses]:
         # pass timing forgets its figures then).
         context: Any = joined(current, instrument)
     else:
-        context = tvm.transform.PassContext(
-            opt_level=current.opt_level if opt_level is None else opt_level,
-            required_pass=list(current.required_pass),
-            disabled_pass=list(current.disabled_pass),
-            instruments=[*inherited, instrument],
-            config=dict(current.config.items()),
-        )
+        context = changed_context(opt_level=opt_level, instruments=[*inherited, instrument])
     try:
         with context, remembered_build_info(), exact_bytes(), matmul_axes(), unserved_products():
             yield instrument

@@ -19,13 +19,13 @@ import contextvars
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import tvm
 from tvm import auto_scheduler
 from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
 from tvm.auto_scheduler.relay_integration import TracingEnvironment, TracingMode
 from tvm.relay.backend import te_compiler
 from tvm.relay.op.strategy.generic import get_auto_scheduler_rewritten_layout
 
+from ..relay_util.changed_context import changed_context
 from ..shared_patch import SharedPatch
 from .thread_contexts import of_this_thread
 
@@ -56,9 +56,7 @@ def _select(stock: Callable[..., Any]) -> Callable[..., Any]:
             return stock(*given, **keywords)
         if _may_be_served(attrs, inputs, target):
             return stock(*given, **keywords)
-        current = tvm.transform.PassContext.current()
-        config = {**dict(current.config.items()), _KEY: False}
-        with tvm.transform.PassContext(opt_level=current.opt_level, config=config):
+        with changed_context({_KEY: False}, instruments=[]):
             return stock(*given, **keywords)
 
     return select

@@ -18,6 +18,7 @@ from typing import Any
 import tvm
 
 from ..external import is_external_function
+from ..relay_util.changed_context import changed_context
 from ..relay_util.walk import elements_of, operator_calls, tensors_of
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record
@@ -149,16 +150,7 @@ def mode(kind: str) -> Iterator[None]:
     if not missing:
         yield
         return
-    with (
-        module.quiet(),
-        tvm.transform.PassContext(
-            opt_level=current.opt_level,
-            required_pass=list(current.required_pass),
-            disabled_pass=list(current.disabled_pass),
-            instruments=list(current.instruments or []),
-            config={**dict(current.config.items()), **missing},
-        ),
-    ):
+    with module.quiet(), changed_context(missing):
         yield
 
 
