@@ -120,10 +120,19 @@ def print_beside(
     differ from that of the two medians.
     """
     from tvm.relay.collage.costs.cost import format_seconds
+    from tvm.relay.collage.progress import steps
     from tvm.relay.collage.timing.comparison import paired_ratio
 
     first = next(iter(libraries))
-    rows = {item.name: item for item in beside_each_other(libraries, inputs, rounds)}
+    with steps("comparing") as on_step:
+        on_step("opening", 0, rounds)
+        found = beside_each_other(
+            libraries,
+            inputs,
+            rounds,
+            on_round=lambda done, goal: on_step("measuring", done, goal),
+        )
+    rows = {item.name: item for item in found}
     print(f"  median of a run; how many times as fast as {first}, by runs of the same round:")
     for name, library in libraries.items():
         cost = rows[name].cost

@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-# Less than the defaults, so that all ends within four minutes on two cores: candidates of up to so
+# Less than the defaults, so that a demo takes minutes on two cores: candidates of up to so
 # many calls, each timed for so long, and so much time for each search and each guard.
 BOUNDED: dict[str, Any] = {
     "tvm_max_depth": 4,

@@ -44,8 +44,7 @@ options = OPTIONS | {
     "store": str(OUTPUT / "performance.sqlite"),
     "log_level": "error",
     # Short chains of calls are measured in half the time.
-    "tvm_max_depth": 2,
-    "byoc_max_depth": 2,
+    **{name: min(2, OPTIONS[name]) for name in ("tvm_max_depth", "byoc_max_depth")},
 }
 for net in (demo_models.MODELS[name]() for name in NETS):
     steps = {name: [host, *backends[:count]] for count, name in enumerate(names)}

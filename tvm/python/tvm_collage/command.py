@@ -3,16 +3,15 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from tvm_collage_hook import INTERRUPTED
 
 from .interrupt import LINE, ended_by_interrupt
 
-# As long as the line of an interrupt, which may come in its place.
-_LOADING = "collage: loading TVM"
-# How arguments end by which nothing but results, or nothing but JSON, is to be told.
-_UNTOLD = ("quiet", "json", "json-lines")
+# Arguments by which nothing but results, or nothing but JSON, is to be told.
+_UNTOLD = {"--quiet", "--json", "--json-lines", "--progress=quiet", "--progress=json"}
+_UNTOLD_AS = {"quiet", "json"}
 
 
 def main() -> int:
@@ -39,11 +38,20 @@ def _run() -> int:
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
     """On a terminal a line for the seconds in which TVM is imported, gone when it is."""
-    if not sys.stderr.isatty() or any(each.endswith(_UNTOLD) for each in sys.argv[1:]):
+    stream, given = sys.stderr, sys.argv[1:]
+    # Without a standard error there is no stream.
+    if stream is None or not stream.isatty() or _is_untold(given):
         yield
         return
-    print(_LOADING, end="\r", file=sys.stderr, flush=True)
+    print("collage: loading TVM", end="", file=stream, flush=True)
     try:
         yield
     finally:
-        print(" " * len(_LOADING), end="\r", file=sys.stderr, flush=True)
+        print("\r\x1b[K", end="", file=stream, flush=True)
+
+
+def _is_untold(given: Sequence[str]) -> bool:
+    pairs = zip(given, given[1:], strict=False)
+    return not _UNTOLD.isdisjoint(given) or any(
+        flag == "--progress" and kind in _UNTOLD_AS for flag, kind in pairs
+    )

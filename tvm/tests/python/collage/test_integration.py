@@ -16,7 +16,7 @@ from sessions import shared_session
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.backend import vm as vm_backend
-from tvm.relay.collage import CollageOptions, integration, optimizer
+from tvm.relay.collage import CollageOptions, integration, optimizer, relay_builds
 from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.runtime.vm import VirtualMachine
 
@@ -114,10 +114,34 @@ def test_build_keeps_its_other_arguments(net, targets, expected):
     assert close(module.get_output(0).numpy(), expected)
 
 
-def test_vm_compile(net, targets, expected):
+@pytest.fixture
+def told(monkeypatch):
+    """What builds are told of."""
+    found = []
+
+    def one_step(name, step, kind):
+        found.append((name, step, kind))
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(relay_builds, "one_step", one_step)
+    return found
+
+
+def test_a_build_behind_the_search_is_told_of(net, targets, told):
+    mod, params, _ = net
+    with quick(guard=False, progress="json"):
+        relay.build(mod, target=targets, params=params)
+    assert told == [("building", "collage", "json")]
+    with quick(progress="json"):
+        relay.build(mod, target=targets, params=params)
+    assert len(told) == 1, "the guard has built what ships"
+
+
+def test_vm_compile(net, targets, expected, told):
     mod, params, x = net
-    with quick(guard=False):
+    with quick(guard=False, progress="quiet"):
         executable = relay.vm.compile(mod, target=targets, params=params)
+    assert told == [("building", "collage", "quiet")]
     machine = VirtualMachine(executable, tvm.cpu())
     assert close(machine.invoke("main", x).numpy(), expected)
     assert executable.collage.plan == "collage"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """optimize(): module and targets -> plans -> the one that ships; mock costs, a fake guard."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -15,7 +16,7 @@ from tvm.relay.collage.backends.kernel_trials import steps_of_part
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.costs.kernel import choose, kernels_in
 from tvm.relay.collage.graph_search import GuardUnavailable
-from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 
@@ -60,6 +61,25 @@ def test_the_op_level_plan_that_is_a_backends_own_is_told_to_be_so(fakes, monkey
     )
     collage.optimize(mod, params, TARGETS)
     assert fakes["same_as"] == {"collage": "tvm"}, "where the search leaves all on TVM"
+
+
+def test_a_search_is_told_of_while_the_pass_runs(fakes, monkeypatch):
+    events = []
+
+    @contextlib.contextmanager
+    def searching(_):
+        events.append("told")
+        yield
+        events.append("over")
+
+    def partition(*given, real=optimizer.partition):
+        events.append("partition")
+        return real(*given)
+
+    monkeypatch.setattr(MeasuredCostEstimator, "searching", searching)
+    monkeypatch.setattr(optimizer, "partition", partition)
+    collage.optimize(*small_net(), TARGETS)
+    assert events == ["told", "partition", "over"]
 
 
 def test_untuned_plans_are_equal_to_each_other_alone():

@@ -99,7 +99,7 @@ class _ToStderr:
     def make(self, _before: Any, _wants: Any) -> logging.Handler | None:
         if _LOGGER.hasHandlers():
             return None
-        handler = logging.StreamHandler()
+        handler = ToStderr()
         handler.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
         return handler
 

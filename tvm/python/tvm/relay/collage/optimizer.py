@@ -186,8 +186,8 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if tuner else session.estimator.searching():
             partitioned = partition(job.prepared, targets, estimator)
-        if traders_in(partitioned):
-            _add_exact(session, plans, job.prepared, targets)
+            if traders_in(partitioned):
+                _add_exact(session, plans, job.prepared, targets)
     records = job.records
     if tuner and (tuner.records or options.tunes()):
         records = TuningRecords([*records, *tuner.records], [tuner.kind])
@@ -199,7 +199,7 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
 def _add_plans(job: Job, found: OpLevel) -> None:
     """The plans that compete with TVM alone: what was found, and what is made of it."""
     if job.options.guard:
-        with phase("plans"):
+        with phase("plans"), one_step("planning", "plans to compare", job.options.progress):
             job.plans.add_single_backends()
             job.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
@@ -240,8 +240,9 @@ def _choose_kernels(
 ) -> tuple[KernelChoice, ...]:
     """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
     session.estimator.require(own_backend_modules(targets.external))
-    parts = plans.parts_with_kernels()
     with steps("kernels", options.progress) as on_step:
+        on_step("finding steps that have several", 0, 1)
+        parts = plans.parts_with_kernels()
         return choose_kernels(session, parts, on_step)
 
 

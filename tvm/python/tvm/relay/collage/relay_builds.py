@@ -6,6 +6,7 @@ Each gets TVM's own function first, then its arguments. Test: test_integration.p
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,8 @@ from .errors import ExecutorError
 from .module_check import check_fixed_shapes
 from .optimizer import optimize
 from .options import CollageOptions
+from .progress import one_step
+from .result import Result
 from .targets import TargetList, parse_targets, warn_host_alone
 from .tuner.session import logs_of
 from .tuning import TuningRecords
@@ -58,7 +61,7 @@ def build(
     result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
     library = result.library if is_loadable else None
     if library is None:
-        with result.records.in_force():
+        with result.records.in_force(), _told(result):
             library = build_library(result.mod, result.host, opt_level=None, **options)
     built = Built.of_library(library, result.mod)
     library.collage = result.built_by((lambda: built) if is_loadable else None)
@@ -77,11 +80,16 @@ def compile_vm(
     result = optimize(_as_module(mod), params, targets.all, build_options={"executor": VM})
     executable = result.library
     if executable is None:
-        with result.records.in_force():
+        with result.records.in_force(), _told(result):
             executable = build_vm(result.mod, result.host, opt_level=None)
     built = Built.of_library(executable, result.mod)
     executable.collage = result.built_by(lambda: built)
     return executable
+
+
+def _told(result: Result) -> contextlib.AbstractContextManager[None]:
+    """Shows that what ships is built."""
+    return one_step("building", result.plan, CollageOptions.current().progress)
 
 
 def create_executor(

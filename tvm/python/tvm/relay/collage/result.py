@@ -130,6 +130,11 @@ class Result:
             )
         return self.make_built()
 
+    def build(self) -> None:
+        """Build what ships where no guard has, as `runner` and `save_library` do otherwise. Errors
+        are those of `runner`."""
+        self._built  # noqa: B018 - it is kept
+
     def runner(self) -> Runner:
         """What ships as a fast function of arrays by name (docs/runner.md), with memory of its own.
 

@@ -169,6 +169,7 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
     with contextlib.ExitStack() as held:
         # It may end before its last trial: when its time is up, or no other plan is found.
         on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
+        on_step("plans tried", 0, options.graph_search_trials)
         known = held.enter_context(
             known_plans(
                 plans,

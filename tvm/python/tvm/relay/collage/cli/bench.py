@@ -92,6 +92,7 @@ def _run(options: argparse.Namespace) -> int:
             library = str(Path(folder, "ours.so"))
             optimized(options, request=request).save_library(library)
         on_step = held.enter_context(steps("bench", chosen.progress))
+        on_step("opening", 0, options.rounds)
         found = measure(
             str(options.model), library, inputs, options.rounds, options.rtol, chosen.seed, on_step
         )

@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Callable
 from typing import Any
 
 from ..files import check_file_path, write_report
 from ..options import option_table
 from ..placement import Placement
+from ..progress import one_step
 from ..report import doubt, explained_mark, head_lines
 from ..result import Result
-from .building import add_build, add_model, library_path, optimized
+from .building import add_build, add_model, library_path, optimized, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
 
 # What a build by a decision depends on, which measures nothing.
@@ -98,15 +100,20 @@ def _decide(options: argparse.Namespace, library: str) -> int:
     placement = options.save_placement
     if placement:
         check_decision_path(placement)
-    result = optimized(options)
-    report = result.report
+    request = request_of(options)
+    result = optimized(options, request=request)
     written = {"report": _report_path(options)}
     if library:
-        result.save_library(library)
-        written["library"] = library
-    if placement:
-        write_decision(placement, result.placement, report)
-        written["placement"] = placement
+        result.build()  # which is told of by itself
+    file = library or placement or "the report"
+    with one_step("writing", os.path.basename(file), request.chosen.progress):
+        report = result.report
+        if library:
+            result.save_library(library)
+            written["library"] = library
+        if placement:
+            write_decision(placement, result.placement, report)
+            written["placement"] = placement
     _tell(options, report, written)
     return 0
 
@@ -114,10 +121,13 @@ def _decide(options: argparse.Namespace, library: str) -> int:
 def _replay(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
     placement: Placement = placement_in(options.decision, options.plan)
-    result: Result = optimized(options, placement)
+    request = request_of(options)
+    result: Result = optimized(options, placement, request)
     result = result.told_by(search_of(options.decision, placement), options.decision)
-    write_report(result, _report_path(options) or "")
-    result.save_library(options.output)
+    result.build()
+    with one_step("writing", os.path.basename(options.output), request.chosen.progress):
+        write_report(result, _report_path(options) or "")
+        result.save_library(options.output)
     written = {"report": _report_path(options), "library": options.output}
     _tell(options, result.report, written)
     return 0

@@ -12,6 +12,8 @@ import textwrap
 from typing import Any
 
 from ..doctor import examine, read_machine
+from ..progress import one_step
+from .parser import add_progress
 
 _WIDTH = 100
 
@@ -22,12 +24,14 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--target", default="", help="a host target to check, else the usual one")
     parser.add_argument("--store", default="", help="the file of the store, else the user's own")
     parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
+    add_progress(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    findings = examine(read_machine(options.target, options.store))
+    with one_step("examining", "this machine", options.progress):
+        findings = examine(read_machine(options.target, options.store))
     states = [finding.state for finding in findings.values()]
     if options.json:
         rows = [{"check": name, **each._asdict()} for name, each in findings.items()]

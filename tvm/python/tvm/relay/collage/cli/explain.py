@@ -7,12 +7,15 @@ Docs: docs/explain.md. Test: cli/test_explain.py.
 from __future__ import annotations
 
 import argparse
+import os
 from typing import Any
 
 from ..files import json_text
+from ..progress import one_step
 from ..report.explain import explain, once
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision
+from .parser import add_progress
 
 
 def add_parser(commands: Any) -> None:
@@ -28,20 +31,22 @@ def add_parser(commands: Any) -> None:
         "--all", action="store_true", help="list all parts or nodes, not only the dearest"
     )
     parser.add_argument("--plan", help="explain this plan, not what ships; any that was seen")
+    add_progress(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.reads = READS
     parser.set_defaults(run=_run)
 
 
 def _run(options: argparse.Namespace) -> int:
-    report, plan = read_decision(options.decision)
-    told = explain(
-        report,
-        options.plan or plan,
-        node=options.node,
-        op=options.op,
-        backend=options.backend,
-    )
+    with one_step("explaining", os.path.basename(options.decision), options.progress):
+        report, plan = read_decision(options.decision)
+        told = explain(
+            report,
+            options.plan or plan,
+            node=options.node,
+            op=options.op,
+            backend=options.backend,
+        )
     if options.json:
         print(json_text(once(told)))
     else:

@@ -71,7 +71,8 @@ def _run(options: argparse.Namespace) -> int:
     }
     lines = [_shown(info, array) for info, array in zip(runner.outputs, outputs, strict=True)]
     if options.time:
-        runs, interval = timed(runner, inputs)
+        with one_step("timing", os.path.basename(options.library), options.progress):
+            runs, interval = timed(runner, inputs)
         low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
         facts["time"] = {"seconds": interval.value, "low": low, "high": high, "runs": runs}
         lines.append(
