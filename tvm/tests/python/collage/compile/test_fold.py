@@ -69,6 +69,7 @@ EXPRESSIONS = {
         relay.concatenate([const(2, 3), const(4, 3)], axis=-2),
     ],
     "stack": [relay.stack([C34, C34], axis=1)],
+    "repeat": [relay.repeat(C34, 2, axis=0), relay.repeat(C34, 3, axis=-1)],
     "split": [
         relay.split(const(6, 4), 3).astuple(),
         relay.split(const(6, 4), (1, 4)).astuple(),

@@ -188,6 +188,12 @@ FUZZ = {
         lambda of: relay.split(of(6, 4), (1, 4)).astuple(),
         lambda of: relay.split(of(0, 4), 2, axis=-1).astuple(),
     ),
+    "repeat": lambda: moved(
+        lambda of: relay.repeat(of(3, 4), 2, 0),
+        lambda of: relay.repeat(of(3, 4), 3, -1),
+        lambda of: relay.repeat(of(5), 1, 0),
+        lambda of: relay.repeat(of(0, 2), 2, 1),
+    ),
     "strided_slice": lambda: moved(
         slices([1, 0], [4, 6], [2, 4]),
         slices([-10], [-1]),

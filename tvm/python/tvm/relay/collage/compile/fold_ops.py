@@ -83,6 +83,10 @@ def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
 
 
+def _repeat(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    return np.repeat(args[0], int(attrs.repeats), int(attrs.axis))
+
+
 def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     if len(args) != 1 or attrs.begin is None or attrs.end is None:
         return None
@@ -273,6 +277,7 @@ EVALUATORS: dict[str, Evaluator] = {
     "concatenate": _concatenate,
     "stack": _stack,
     "split": _split,
+    "repeat": _repeat,
     "strided_slice": _strided_slice,
     "copy": _identity,
     "cast": _cast,
