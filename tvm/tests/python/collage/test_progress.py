@@ -303,6 +303,16 @@ def test_kinds():
     assert len(KINDS) == 5
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_without_a_standard_error_nothing_goes_to_standard_output(monkeypatch, capsys, kind):
+    monkeypatch.setattr(sys, "stderr", None)
+    clock = Clock()
+    with steps("guard", kind, clock=clock) as on_step:
+        clock.now = 20.0
+        on_step("measuring", 1, 4)
+    assert capsys.readouterr().out == ""
+
+
 ON_A_TERMINAL = """
 import time
 from tvm.relay.collage.measure import Cost, Progress

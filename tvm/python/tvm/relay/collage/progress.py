@@ -165,7 +165,9 @@ def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
     if kind not in KINDS:
         raise ValueError(f"progress is one of {', '.join(KINDS)}, not {kind!r}")
     stream = stream or sys.stderr
-    if kind == "rich" or (kind == "auto" and stream is not None and stream.isatty()):
+    if stream is None:  # standard error is closed; print() would take standard output instead
+        return View()
+    if kind == "rich" or (kind == "auto" and stream.isatty()):
         try:
             return RichBar(stream)
         except ImportError:
