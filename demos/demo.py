@@ -93,19 +93,15 @@ def _without_advice_to_tune() -> Iterator[None]:
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
-    from tvm.relay.collage.progress import steps
     from tvm.relay.collage.report import head_lines, plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
     clock: dict[str, float] = {}
     with _phase("compile", clock):
         result = model.build(targets_of(options.backends), options.collage).collage
-    with _phase("compare", clock), steps("comparing") as on_step:
-        on_step("first round", 0, options.rounds)
+    with _phase("compare", clock):
         further = 0.0 if options.quick else FURTHER_SECONDS
-        plans = measure_plans(
-            model, result, options.rounds, further, lambda *done: on_step("measuring", *done)
-        )
+        plans = measure_plans(model, result, options.rounds, further)
     text, reference_text = read_outputs(model, result)
     picture = options.output.with_name(f"{model.name}.svg")
     result.save_picture(picture)

@@ -30,7 +30,6 @@ def measure_plans(
     result: Any,
     rounds: int,
     further_seconds: float,
-    on_round: Callable[[int, int], None] | None,
 ) -> list[dict[str, Any]]:
     """Rows of report.compare_plans: each plan that the guard built, the final one, onnxruntime.
 
@@ -66,7 +65,6 @@ def measure_plans(
         reference=reference_of(model),
         rtol=OUTPUT_TOLERANCE,
         further=Further(question, further_seconds),
-        on_round=on_round,
     )
     by_name = {item.name: item for item in found}
     for name, other in equals.items():
@@ -90,11 +88,16 @@ def beside_each_other(
     **options: Any,
 ) -> list[Any]:
     """The comparison of libraries by name, and of what `peers` gives for the file of the inputs,
-    each in a process of its own; options are those of measure.compare."""
+    each in a process of its own; options are those of measure.compare. Tells how far it is."""
     from tvm.relay.collage.exec.arrays import save_arrays
     from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.progress import steps
 
-    with tempfile.TemporaryDirectory(prefix="collage-demo-") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="collage-demo-") as folder,
+        steps("comparing") as on_step,
+    ):
+        on_step("opening", 0, rounds)
         file = os.path.join(folder, "inputs.npz")
         save_arrays(file, inputs)
         contestants = []
@@ -103,7 +106,13 @@ def beside_each_other(
             library.export_library(path)
             contestants.append(Contestant.of_library(name, path, file))
         contestants += peers(file)
-        return compare(contestants, rounds=rounds, give_up_ratio=_GIVE_UP_RATIO, **options)
+        return compare(
+            contestants,
+            rounds=rounds,
+            give_up_ratio=_GIVE_UP_RATIO,
+            on_round=lambda done, goal: on_step("measuring", done, goal),
+            **options,
+        )
 
 
 def holds_one(ratio: Any) -> bool:
@@ -120,19 +129,10 @@ def print_beside(
     differ from that of the two medians.
     """
     from tvm.relay.collage.costs.cost import format_seconds
-    from tvm.relay.collage.progress import steps
     from tvm.relay.collage.timing.comparison import paired_ratio
 
     first = next(iter(libraries))
-    with steps("comparing") as on_step:
-        on_step("opening", 0, rounds)
-        found = beside_each_other(
-            libraries,
-            inputs,
-            rounds,
-            on_round=lambda done, goal: on_step("measuring", done, goal),
-        )
-    rows = {item.name: item for item in found}
+    rows = {item.name: item for item in beside_each_other(libraries, inputs, rounds)}
     print(f"  median of a run; how many times as fast as {first}, by runs of the same round:")
     for name, library in libraries.items():
         cost = rows[name].cost
