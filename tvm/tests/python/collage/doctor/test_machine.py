@@ -11,6 +11,7 @@ from tvm.relay.collage.doctor import machine
 from tvm.relay.collage.doctor.noise import measure_noise, measure_sharing
 from tvm.relay.collage.machine.compiler import find_compiler
 from tvm.relay.collage.store import CostStore
+from tvm_collage.threads import cores_of
 
 
 def write(root, **files):
@@ -97,6 +98,24 @@ def test_speed_up_is_the_work_done_at_once(share, speed_up):
     clock = Clock(share)
     noise = measure_noise(4, clock.work, clock)
     assert noise == pytest.approx((0.0, 4, speed_up), abs=1e-6)
+
+
+def test_threads_that_run_at_once_have_a_core_each():
+    """Kernels that leave new threads on one CPU made two idle cores look like one."""
+    allowed, seen, lock = os.sched_getaffinity(0), [], threading.Lock()
+    clock = Clock(1.0)
+
+    def work(repeats):
+        clock.work(repeats)
+        if threading.current_thread() is not threading.main_thread():
+            with lock:
+                seen.append(os.sched_getaffinity(0))
+
+    cores = len(cores_of(allowed))
+    measure_noise(cores, work, clock)
+    rounds = [seen[i : i + cores] for i in range(0, len(seen), cores)]
+    assert all(len(set.union(*each)) == cores and set.union(*each) <= allowed for each in rounds)
+    assert {len(cpus) for cpus in seen} == {1} and os.sched_getaffinity(0) == allowed
 
 
 def test_spread_is_between_percentiles():

@@ -2,23 +2,29 @@
 """How much one computation's time varies on this machine, what further threads add, and whether
 they wake on one CPU.
 
-The kernel is numpy's, which lets go of Python's lock and starts no threads; its data stay in the
-first cache, so only cores are measured. About a second. Test: doctor/test_machine.py.
+The kernel is one call of numpy, which lets go of Python's lock once and starts no threads: threads
+that ask for the lock again and again wait for each other. Its data stay in the first cache, so only
+cores are measured. Threads that run at once are each on a core of their own: some Linux kernels
+leave new threads on one CPU for longer than a run lasts, which says nothing of the cores. About a
+second. Test: doctor/test_machine.py.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from tvm_collage.threads import cores_of
 
 _ROUNDS = 30
 # Of one run: long enough for a neighbour to be noticed, short enough for a quick answer.
 _RUN_SECONDS = 4e-3
-_ELEMENTS = 2048
+# Of the kernel's matrices.
+_ROWS, _COLUMNS = 32, 64
 # Longer than threads spin; the kernels that we know wake them on one CPU after a few milliseconds.
 _PAUSE_SECONDS = 0.02
 
@@ -45,12 +51,14 @@ def measure_noise(
     """
     work = work or _work
     repeats = _repeats(work, clock)
+    cpus = [core[0] for core in cores_of(os.sched_getaffinity(0)).values()]
+    places = [cpus[i % len(cpus)] for i in range(threads)]
     alone, together = [], []
     for _ in range(_ROUNDS):
         began = clock()
         work(repeats)
         alone.append(clock() - began)
-        together.append(_together(threads, lambda: work(repeats), clock))
+        together.append(_together(places, lambda: work(repeats), clock))
     low, median, high = np.quantile(alone, [0.1, 0.5, 0.9])
     speed_up = threads * float(np.median(np.array(alone) / np.array(together)))
     return Noise(float((high - low) / median), threads, speed_up)
@@ -70,10 +78,10 @@ def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
 
 
 def _work(repeats: int) -> None:
-    data = np.linspace(0.1, 1.0, _ELEMENTS)
-    out = np.empty_like(data)
-    for _ in range(repeats):
-        np.exp(data, out=out)
+    """So many products of one pair of matrices, as a sum."""
+    left = np.full((_ROWS, _ROWS), 0.5, "float32")
+    right = np.full((_ROWS, _COLUMNS), 0.5, "float32")
+    np.einsum("rij,jk->ik", np.broadcast_to(left, (repeats, *left.shape)), right)
 
 
 def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
@@ -88,19 +96,21 @@ def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
         repeats *= 2
 
 
-def _together(threads: int, run: Callable[[], None], clock: Callable[[], float]) -> float:
-    """Seconds that all take which begin at once."""
-    start = threading.Barrier(threads + 1)
+def _together(places: list[int], run: Callable[[], None], clock: Callable[[], float]) -> float:
+    """Seconds from the first begin to the last end of threads, one on each of these CPUs."""
+    start = threading.Barrier(len(places))
+    times: list[float] = []
 
-    def body() -> None:
+    def body(cpu: int) -> None:
+        os.sched_setaffinity(0, {cpu})  # of this thread alone
         start.wait()
+        times.append(clock())
         run()
+        times.append(clock())
 
-    workers = [threading.Thread(target=body) for _ in range(threads)]
+    workers = [threading.Thread(target=body, args=(cpu,)) for cpu in places]
     for worker in workers:
         worker.start()
-    start.wait()
-    began = clock()
     for worker in workers:
         worker.join()
-    return clock() - began
+    return max(times) - min(times)
