@@ -17,7 +17,9 @@ from typing import Any
 
 from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
+from ..progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
+from .parser import add_progress
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
@@ -34,12 +36,14 @@ def add_parser(commands: Any) -> None:
         action = actions.add_parser(name, help=help, description=help)
         action.add_argument("--store", default="", help="the store's file, else the user's own")
         action.add_argument("--json", action="store_true", help="print JSON")
+        add_progress(action)
         action.set_defaults(run=run)
     action.add_argument("--yes", action="store_true", help="do it: without, nothing is removed")
 
 
 def _size(options: argparse.Namespace) -> int:
-    rows = list(_rows(options.store))
+    with one_step("cache", "looking", options.progress):
+        rows = list(_rows(options.store))
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
@@ -51,13 +55,15 @@ def _size(options: argparse.Namespace) -> int:
 def _clear(options: argparse.Namespace) -> int:
     path, _ = store_path(options.store)
     _check_is_ours(path)
-    rows = [row for row in _rows(options.store) if row["bytes"]]
+    with one_step("cache", "looking", options.progress):
+        rows = [row for row in _rows(options.store) if row["bytes"]]
     if rows and not options.yes:
         listed = "; ".join(_text(row) for row in rows)
         raise OptionError(f"say --yes to remove what follows: {listed}")
-    for file in _files_of(path):
-        file.unlink(missing_ok=True)
-    remove_stale()
+    with one_step("cache", "removing", options.progress):
+        for file in _files_of(path):
+            file.unlink(missing_ok=True)
+        remove_stale()
     if options.json:
         print(json.dumps({"removed": rows}, indent=1))
     else:

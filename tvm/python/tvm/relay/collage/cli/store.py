@@ -7,9 +7,10 @@ Docs: docs/store.md. Test: cli/test_store.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
 from ..files import check_file_path
 from ..machine.environment import vector_bits
+from ..progress import one_step
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..transfer.shipped import made, shipped_kernels, shipped_log
+from .parser import add_progress
 
 
 def add_parser(commands: Any) -> None:
@@ -34,6 +37,7 @@ def add_parser(commands: Any) -> None:
         action = actions.add_parser(name, help=help, description=help)
         action.add_argument("--store", default="", help="its file, by default the user's own")
         action.add_argument("--json", action="store_true", help="print JSON")
+        add_progress(action)
         action.set_defaults(run=run)
         return action
 
@@ -104,8 +108,16 @@ def _path(options: argparse.Namespace) -> Path:
     return path
 
 
-def _open(options: argparse.Namespace, **how: Any) -> CostStore:
-    return CostStore(_path(options), **how)
+def _working(options: argparse.Namespace, file: object) -> contextlib.AbstractContextManager[None]:
+    """Around what may last, with a store of many costs."""
+    return one_step("store", str(file), options.progress)
+
+
+@contextlib.contextmanager
+def _open(options: argparse.Namespace, **how: Any) -> Iterator[CostStore]:
+    path = _path(options)
+    with _working(options, path), CostStore(path, **how) as store:
+        yield store
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -148,7 +160,9 @@ def _explain(options: argparse.Namespace) -> int:
 
 def _export(options: argparse.Namespace) -> int:
     if options.salvage:
-        rows = salvage(_path(options))
+        path = _path(options)
+        with _working(options, path):
+            rows = salvage(path)
     else:
         with _open(options, create=False, write=False) as store:
             rows = store.rows(**_filters(options))
@@ -166,7 +180,7 @@ def _import(options: argparse.Namespace) -> int:
     if options.input == "-":
         rows = read_lines(sys.stdin, "standard input")
     else:
-        with open(options.input, encoding="utf-8") as file:
+        with _working(options, options.input), open(options.input, encoding="utf-8") as file:
             rows = read_lines(file, options.input)
     with _open(options) as store:
         changed = store.merge(rows)
@@ -232,7 +246,7 @@ def _shipped(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     count, path = 0, _path(options)
     try:
-        with CostStore(path, create=False, write=False) as store:
+        with _open(options, create=False, write=False) as store:
             problems, count = store.problems(), len(store.rows())
     except StoreOlderError:
         raise  # no fault

@@ -46,7 +46,9 @@ def choose_kernels(
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code
-            _logger.warning("kernels of a part cannot be listed: %s", last_line(error))
+            _logger.warning(
+                "kernels of a part cannot be listed, its backend chooses them: %s", last_line(error)
+            )
     costs = _known(session.estimator, steps.values())
     unknown = [step for key, step in steps.items() if key not in costs]
     for done, step in enumerate(unknown):

@@ -154,7 +154,7 @@ def measure_interleaved(
             return reply.value
         failure = failed_cost(reply, command, CostStatus.RUN_FAILED)
         results[name].failure = failure
-        _logger.warning("%s fails: %s", name, failure.Summary())
+        _logger.warning("%s fails and is left out: %s", name, failure.Summary())
         workers.pop(name).kill()
         return None
 

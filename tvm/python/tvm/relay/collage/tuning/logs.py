@@ -64,7 +64,11 @@ def read_log(path: str | os.PathLike[str]) -> list[Line]:
             f"tuning log {path}: none of its {bad} lines is a record{seems}; {_SHOULD_BE}"
         )
     if bad:
-        _logger.warning("tuning log %s: %d lines are no records and are left out", path, bad)
+        _logger.warning(
+            "tuning log %s: %d lines are no records and are left out: where it was cut off, tune again",
+            path,
+            bad,
+        )
     return good
 
 
