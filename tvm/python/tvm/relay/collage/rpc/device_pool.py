@@ -235,9 +235,7 @@ class DevicePool(WorkerPool):
         try:
             self._take_devices(self._given_back)
         except DeviceError as error:
-            _logger.warning(
-                "a device that was let go is not taken again, the others go on: %s", error.text
-            )
+            _logger.warning("a device let go is not taken again, the others go on: %s", error.text)
         self._given_back = 0
 
     def _replace(self) -> None:
