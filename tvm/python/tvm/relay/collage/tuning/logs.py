@@ -65,7 +65,7 @@ def read_log(path: str | os.PathLike[str]) -> list[Line]:
         )
     if bad:
         _logger.warning(
-            "tuning log %s: %d lines are no records and are left out: if it was cut off, tune again",
+            "tuning log %s: %d lines are no records and are left out; if cut off, tune again",
             path,
             bad,
         )
