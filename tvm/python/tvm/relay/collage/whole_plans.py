@@ -49,6 +49,10 @@ from .tuning import TuningRecords
 
 # So many of the best plans join the guard, which judges them by a fresh run.
 BEST = 3
+# From so many plans on their kernels are compiled once: two backends alone, TVM alone and the
+# op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says why),
+# which costs less than the other plans save.
+_SHARE_KERNELS = 4
 NONE = "none"
 
 _logger = logging.getLogger(__name__)
@@ -72,7 +76,7 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
     if (
-        _is_searched(job, found)
+        (_is_searched(job, found) or len(job.plans.modules) >= _SHARE_KERNELS)
         and job.executor == GRAPH
         and CompiledParts.can_build(job.build_options)
     ):

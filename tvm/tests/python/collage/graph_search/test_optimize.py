@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A search of whole plans from options to the guard: a small net, dnnl and TVM, four trials."""
 
+import types
+
 import numpy as np
 import pytest
 import tvm
@@ -8,11 +10,12 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, whole_plans
 from tvm.relay.collage.costs.kernel import KernelChoice
+from tvm.relay.collage.job import Job, Phases
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.progress import steps_untold
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.tuning import TuningRecords
-from tvm.relay.collage.whole_plans import known_plans
+from tvm.relay.collage.whole_plans import end_to_end, known_plans
 
 
 def net():
@@ -124,3 +127,28 @@ def test_what_a_plan_took_otherwise_is_not_taken(tmp_path, change):
         assert plans.look_up("plan").seconds == 2.0
     with known(**{**KNOWN, **change}) as plans:
         assert plans.look_up("plan") is None
+
+
+@pytest.mark.parametrize(
+    "plans, executor, strategy, is_shared",
+    [
+        (["tvm", "dnnl", "collage"], "graph", "none", False),
+        (["tvm", "dnnl", "cblas", "collage"], "graph", "none", True),
+        (["tvm", "dnnl", "cblas", "collage"], "vm", "none", False),
+        (["tvm", "collage"], "graph", "evolutionary", True),
+    ],
+)
+def test_many_plans_share_their_kernels(plans, executor, strategy, is_shared):
+    """And what ships is built by TVM alone."""
+    module = relay.transform.InferType()(net())
+    options = CollageOptions(graph_search=strategy)
+    targets = parse_targets(["llvm", "dnnl"])
+    competing = Plans(module, targets)
+    competing.modules = dict.fromkeys(plans, module)
+    none = TuningRecords()
+    job = Job(module, targets, options, {}, {}, executor, none, competing, Phases())
+    found = types.SimpleNamespace(records=none, replans={"main": None})
+    how = end_to_end(job, found, types.SimpleNamespace(compare=None, is_here=True))
+    assert (how.ship is not None) == is_shared
+    assert (how.build.keywords["compiled"] is not None) == is_shared
+    assert how.ship is None or not how.ship.keywords
