@@ -51,7 +51,8 @@ from .tuning import TuningRecords
 BEST = 3
 # From so many plans on their kernels are compiled once: two backends alone, TVM alone and the
 # op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says why),
-# which costs less than the other plans save.
+# which costs less than the other plans save. Its library is a few percent larger than the one that
+# was measured, so that a limit of its size rules this out.
 _SHARE_KERNELS = 4
 NONE = "none"
 
@@ -75,8 +76,9 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
     """How whole plans are built and measured."""
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
+    are_many = len(job.plans.modules) >= _SHARE_KERNELS and not job.options.guard_library_mb
     if (
-        (_is_searched(job, found) or len(job.plans.modules) >= _SHARE_KERNELS)
+        (_is_searched(job, found) or are_many)
         and job.executor == GRAPH
         and CompiledParts.can_build(job.build_options)
     ):

@@ -130,23 +130,25 @@ def test_what_a_plan_took_otherwise_is_not_taken(tmp_path, change):
 
 
 @pytest.mark.parametrize(
-    "plans, executor, strategy, is_shared",
+    "plans, executor, options, is_shared",
     [
-        (["tvm", "dnnl", "collage"], "graph", "none", False),
-        (["tvm", "dnnl", "cblas", "collage"], "graph", "none", True),
-        (["tvm", "dnnl", "cblas", "collage"], "vm", "none", False),
-        (["tvm", "collage"], "graph", "evolutionary", True),
+        (["tvm", "dnnl", "collage"], "graph", {}, False),
+        (["tvm", "dnnl", "cblas", "collage"], "graph", {}, True),
+        (["tvm", "dnnl", "cblas", "collage"], "graph", {"guard_library_mb": 1}, False),
+        (["tvm", "dnnl", "cblas", "collage"], "vm", {}, False),
+        (["tvm", "collage"], "graph", {"graph_search": "evolutionary"}, True),
     ],
 )
-def test_many_plans_share_their_kernels(plans, executor, strategy, is_shared):
+def test_many_plans_share_their_kernels(plans, executor, options, is_shared):
     """And what ships is built by TVM alone."""
     module = relay.transform.InferType()(net())
-    options = CollageOptions(graph_search=strategy)
     targets = parse_targets(["llvm", "dnnl"])
     competing = Plans(module, targets)
     competing.modules = dict.fromkeys(plans, module)
     none = TuningRecords()
-    job = Job(module, targets, options, {}, {}, executor, none, competing, Phases())
+    job = Job(
+        module, targets, CollageOptions(**options), {}, {}, executor, none, competing, Phases()
+    )
     found = types.SimpleNamespace(records=none, replans={"main": None})
     how = end_to_end(job, found, types.SimpleNamespace(compare=None, is_here=True))
     assert (how.ship is not None) == is_shared
