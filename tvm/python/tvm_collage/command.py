@@ -2,6 +2,7 @@
 """The script `collage`: the command line of `tvm.relay.collage`. Test: cli/test_cli.py."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -16,6 +17,7 @@ _UNTOLD_AS = {"quiet", "json"}
 
 def main() -> int:
     """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too."""
+    _open_closed()
     try:
         return _run()
     except KeyboardInterrupt:
@@ -35,12 +37,20 @@ def _run() -> int:
     return int(run())
 
 
+def _open_closed() -> None:
+    """Let what is told go nowhere where its stream was closed (2>&-): print() would take standard
+    output for standard error, and a file that is opened later would get its number, by which C++
+    writes."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+
+
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
     """On a terminal a line for the seconds in which TVM is imported, gone when it is."""
     stream, given = sys.stderr, sys.argv[1:]
-    # Without a standard error there is no stream.
-    if stream is None or not stream.isatty() or _is_untold(given):
+    if not stream.isatty() or _is_untold(given):
         yield
         return
     print("collage: loading TVM", end="", file=stream, flush=True)

@@ -123,7 +123,6 @@ class Terminal(io.StringIO):
         (Terminal(), ["--progress=json"], ""),
         (Terminal(), ["--progress", "quiet"], ""),
         (io.StringIO(), [], ""),
-        (None, [], ""),
     ],
 )
 def test_a_terminal_says_so_while_tvm_is_loaded(monkeypatch, stream, flags, told):
@@ -131,7 +130,18 @@ def test_a_terminal_says_so_while_tvm_is_loaded(monkeypatch, stream, flags, told
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr("tvm.relay.collage.cli.main", lambda: 7)
     assert command.main() == 7
-    assert (stream.getvalue() if stream else "") == told
+    assert stream.getvalue() == told
+
+
+@pytest.mark.parametrize("closed", [["stderr"], ["stdout", "stderr"]])
+def test_what_goes_to_a_closed_stream_goes_nowhere(monkeypatch, capfd, closed):
+    monkeypatch.setattr(sys, "argv", ["collage", "store", "list", "--store", "/no/such.sqlite"])
+    for name in closed:
+        monkeypatch.setattr(sys, name, None)
+    assert command.main() == 1
+    for name in closed:
+        getattr(sys, name).close()
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
