@@ -15,7 +15,7 @@ import demo_autotune as demo
 from demo_settings import IS_QUICK, OUTPUT
 
 QUICK = "--quick --pixels 16 --trials 2 --tune-seconds 5 --search-model random --rounds 3"
-options = demo.parse([*(QUICK.split() if IS_QUICK else []), "--progress", "quiet"])
+options = demo.parse([*(QUICK.split() if IS_QUICK else []), "--progress", "lines"])
 net = demo.make_net(options.pixels)
 
 # %% [markdown]
@@ -40,7 +40,7 @@ for row, result in demo.searches(net, folder, options):
 # ratios, with its 95 % interval.
 
 # %%
-demo.add_latencies(rows, results, folder, options)
+demo.add_latencies(rows, results, options)
 scratch.cleanup()
 for row in rows:
     print(demo.latency_text(row))

@@ -81,7 +81,7 @@ taken = [part for part in report["parts"] if part["backend"] == "custom"]
 for part in taken:
     print(f"custom takes {part['ops']}: {format_seconds(part['seconds'])}")
 if not taken:
-    print("the plan of the search by operators has nothing on custom")
+    print("the op-level plan has nothing on custom")
 
 # %% [markdown]
 # ## Own costs

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from demo_compare import beside_each_other
 
 UNTUNED, TRANSFERRED, TUNED = "untuned", "transferred", "tuned"
 _ROUNDS = 20
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
             name = [*settings(options)][len(steps)]
             print(f"demo-autotune: {name}: {error}", file=sys.stderr)
             return 1
-        add_latencies(steps, results, folder, options)
+    add_latencies(steps, results, options)
     print("\n".join(latency_text(row) for row in steps))
     options.output.write_text(json.dumps({"steps": steps}, indent=2, allow_nan=False) + "\n")
     picture = options.output.with_suffix(".png")
@@ -164,23 +165,23 @@ def text_of(row: dict[str, Any]) -> str:
 
 
 def add_latencies(
-    steps: list[dict[str, Any]], results: dict[str, Any], folder: str, options: argparse.Namespace
+    steps: list[dict[str, Any]], results: dict[str, Any], options: argparse.Namespace
 ) -> None:
     """What each step ships, measured beside the others; outputs are compared with those of the
     first."""
-    from tvm.relay.collage.exec.arrays import save_arrays
-    from tvm.relay.collage.measure import Contestant, compare
-
-    inputs = str(Path(folder, "inputs.npz"))
     shape = (1, 3, options.pixels, options.pixels)
     image = np.random.default_rng(1).standard_normal(shape).astype("float32")
-    save_arrays(inputs, {"image": image})
-    contestants = []
-    for name, result in results.items():
-        file = str(Path(folder, f"{name}.so"))
-        result.library.export_library(file)
-        contestants.append(Contestant.of_library(name, file, inputs))
-    found = {item.name: item for item in compare(contestants, UNTUNED, options.rounds, 1e-3)}
+    libraries = {name: result.library for name, result in results.items()}
+    # The slowest stays to the end, since the others are told as times of it.
+    compared = beside_each_other(
+        libraries,
+        {"image": image},
+        options.rounds,
+        reference=UNTUNED,
+        rtol=1e-3,
+        give_up_ratio=None,
+    )
+    found = {item.name: item for item in compared}
     for row in steps:
         row.update(latency_of(found[row["name"]], found[UNTUNED]))
 

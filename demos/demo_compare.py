@@ -109,9 +109,8 @@ def beside_each_other(
         return compare(
             contestants,
             rounds=rounds,
-            give_up_ratio=_GIVE_UP_RATIO,
             on_round=lambda done, goal: on_step("measuring", done, goal),
-            **options,
+            **{"give_up_ratio": _GIVE_UP_RATIO, **options},
         )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draw what the search by operators makes of a small net, measured on this machine.
+"""Draw what the op-level search makes of a small net, measured on this machine.
 
     python docs/pictures/placed.py [FILE.svg]
 

@@ -114,7 +114,7 @@ class CostedCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class Reason:
-    """Kernels that one backend did not get in the plan by operators, for one reason."""
+    """Kernels that one backend did not get in the op-level plan, for one reason."""
 
     backend: str = described("that did not get them")
     why: str = described(

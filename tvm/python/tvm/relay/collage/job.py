@@ -58,7 +58,7 @@ class Job:
 
 @dataclasses.dataclass(frozen=True)
 class OpLevel:
-    """What the search by operators found: the module with its parts, and how it came to them.
+    """What the op-level search found: the module with its parts, and how it came to them.
 
     records: those that the user gave, and those that tuning found.
     """

@@ -167,7 +167,7 @@ def _optimize(
 
 
 def _place_operators(job: Job, measuring: Session) -> OpLevel:
-    """The search by operators, with kernels and schedules chosen for what it measures."""
+    """The op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = job.options, job.targets, job.plans
     if options.measure_kernels and measuring.runner.is_here:
         with job.clock.phase("kernels"):

@@ -138,7 +138,7 @@ class CollageOptions:
     graph_search: str = _option(
         "none",
         _one_of("none", "evolutionary", "local", "random"),
-        "how whole plans are searched end to end after the search by operators",
+        "how whole plans are searched end to end after the op-level search",
     )
     graph_search_population: int = _option(
         8,

@@ -351,7 +351,8 @@ def steps(
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
             counts = {"step": step, "done": done, "total": total}
-            running.update(done, total, f"{step}, {done}/{total}", counts, is_waiting)
+            text = step if total == 1 else f"{step}, {done}/{total}"
+            running.update(done, total, text, counts, is_waiting)
 
         yield on_step
 

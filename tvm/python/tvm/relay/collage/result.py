@@ -117,8 +117,8 @@ class Result:
 
     @property
     def library(self) -> Any:
-        """The executor's library of the guard's plan; None without a guard. After a search of whole
-        plans it is built once more."""
+        """The executor's library of the guard's plan; None without a guard. Where the plans shared
+        their kernels (graph_search.md) it is built once more."""
         return self.guard.libraries[self.plan] if self.guard else None
 
     @functools.cached_property

@@ -42,17 +42,18 @@ from .measured.session import measure_options, open_store
 from .named_options import option
 from .placement.describe import describe_functions
 from .plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
-from .progress import steps
+from .progress import one_step, steps
 from .rpc import DeviceRunner
 from .targets import TargetList
 from .tuning import TuningRecords
 
 # So many of the best plans join the guard, which judges them by a fresh run.
 BEST = 3
-# From so many plans on their kernels are compiled once: two backends alone, TVM alone and the
-# op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says why),
-# which costs less than the other plans save. Its library is a few percent larger than the one that
-# was measured, so that a limit of its size rules this out.
+# From so many different plans on their kernels are compiled once: two backends alone, TVM alone and
+# the op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says
+# why), which costs less than the other plans save. Its library is a few percent larger than the one
+# that was measured, so that a limit of its size rules this out; not where plans are searched, which
+# would take many times as long: there the limit is that of the library that was measured.
 _SHARE_KERNELS = 4
 NONE = "none"
 
@@ -76,9 +77,8 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
     """How whole plans are built and measured."""
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
-    are_many = len(job.plans.modules) >= _SHARE_KERNELS and not job.options.guard_library_mb
     if (
-        (_is_searched(job, found) or are_many)
+        (_is_searched(job, found) or _shares_kernels(job))
         and job.executor == GRAPH
         and CompiledParts.can_build(job.build_options)
     ):
@@ -95,7 +95,13 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
         runner.is_here,
         ship if compiled else None,
         job.executor,
+        functools.partial(one_step, "building", kind=job.options.progress),
     )
+
+
+def _shares_kernels(job: Job) -> bool:
+    different = len(job.plans.modules) - len(job.plans.same_as())
+    return different >= _SHARE_KERNELS and not job.options.guard_library_mb
 
 
 def _is_searched(job: Job, found: OpLevel) -> bool:

@@ -46,8 +46,7 @@ TOO_FEW = {"low": 0.0, "high": None}
         ),
         (
             {"low": 0.9, "high": 1.3},
-            ". Whether the fastest other, {other}, is slower cannot be told: "
-            "1.200 [0.900, 1.300] x as fast.",
+            "; {other} is too close to tell which is faster: 1.200 [0.900, 1.300] x as fast.",
         ),
     ],
 )
@@ -79,7 +78,7 @@ def test_without_anybody_else_it_says_so(net, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     monkeypatch.setattr(bench, "PEERS", {})
     assert call("bench", net, "--rounds", 2, *QUICK) == 0
-    assert "there was nobody to compare with" in capsys.readouterr().out
+    assert "no time of another to compare it with" in capsys.readouterr().out
 
 
 def test_the_model_is_imported_once(net, monkeypatch, capsys):

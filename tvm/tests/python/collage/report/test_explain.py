@@ -241,10 +241,10 @@ def test_another_plan_is_told_beside_what_ships_alone(result):
 
 
 def test_reasons_are_about_the_plan_that_is_explained(result, report):
-    """Not about the parts that the plan by operators has there."""
+    """Not about the parts that the op-level plan has there."""
     shipped = compared(result, tvm=1.0, collage=1.1)
     told = explain(shipped, "tvm")
-    assert not told["is_by_operators"] and explain(shipped, "collage")["is_by_operators"]
+    assert not told["is_op_level"] and explain(shipped, "collage")["is_op_level"]
     first = next(each for each in told["nodes"] if each["op"] == "nn.relu")
     lines = explain_lines(explain(shipped, "tvm", node=first["node"], backend=NAME), is_long=True)
     assert lines[1:-1] == [

@@ -150,14 +150,15 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
     text = f"Collage takes {plan_time(ours)} a run"
     others = [row for row in rows if row["name"] != OURS and row["seconds"]]
     if not others:
-        return f"{text}; there was nobody to compare with."
+        return f"{text}. There is no time of another to compare it with: see below."
     best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
-    beside = f"the fastest other, {best['name']} with {plan_time(best)}"
     ratio = Interval.from_json(ours["ratio_to_best_single"])
     # The ratio is of runs of the same rounds: the two medians may stand the other way round.
     if ratio.is_bounded and ratio.low <= 1 <= ratio.high:
-        return f"{text}. Whether {beside}, is slower cannot be told: {ratio_text(ours)} as fast."
-    return f"{text}, {ratio_text(ours)} as fast as {beside}."
+        close = f"{best['name']} with {plan_time(best)} is too close to tell which is faster"
+        return f"{text}; {close}: {ratio_text(ours)} as fast."
+    other = f"the fastest other, {best['name']} with {plan_time(best)}"
+    return f"{text}, {ratio_text(ours)} as fast as {other}."
 
 
 def _rounds(text: str) -> int:

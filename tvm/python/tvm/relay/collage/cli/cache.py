@@ -42,7 +42,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _size(options: argparse.Namespace) -> int:
-    with one_step("cache", "looking", options.progress):
+    with one_step("cache", "adding up sizes", options.progress):
         rows = list(_rows(options.store))
     if options.json:
         print(json.dumps(rows, indent=1))
@@ -55,7 +55,7 @@ def _size(options: argparse.Namespace) -> int:
 def _clear(options: argparse.Namespace) -> int:
     path, _ = store_path(options.store)
     _check_is_ours(path)
-    with one_step("cache", "looking", options.progress):
+    with one_step("cache", "adding up sizes", options.progress):
         rows = [row for row in _rows(options.store) if row["bytes"]]
     if rows and not options.yes:
         listed = "; ".join(_text(row) for row in rows)

@@ -120,8 +120,9 @@ def _decide(options: argparse.Namespace, library: str) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
-    placement: Placement = placement_in(options.decision, options.plan)
     request = request_of(options)
+    with one_step("reading", os.path.basename(options.decision), request.chosen.progress):
+        placement: Placement = placement_in(options.decision, options.plan)
     result: Result = optimized(options, placement, request)
     result = result.told_by(search_of(options.decision, placement), options.decision)
     result.build()

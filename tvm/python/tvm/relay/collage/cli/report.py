@@ -71,7 +71,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
             raise OptionError(
                 f"--save-placement {placement} would replace what is read: name another"
             )
-    report, plan = read_decision(options.file)
+    with one_step("reading", options.file.name, options.progress):
+        report, plan = read_decision(options.file)
     plan = options.plan or plan
     if wanted:
         _write(report, wanted, options, plan)

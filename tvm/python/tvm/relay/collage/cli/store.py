@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import logging
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +26,9 @@ from ..store.explain import explain, measured_before, of_other_versions, summary
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..transfer.shipped import made, shipped_kernels, shipped_log
-from .parser import add_progress
+from .parser import add_progress, is_json_lines
+
+_logger = logging.getLogger(__name__)
 
 
 def add_parser(commands: Any) -> None:
@@ -172,7 +175,8 @@ def _export(options: argparse.Namespace) -> int:
         check_file_path(options.output, "--output", is_appended=True)
         with open(options.output, "w", encoding="utf-8") as file:
             file.writelines(map(to_line, rows))
-    print(f"collage: {len(rows)} costs exported", file=sys.stderr)
+    if not (options.quiet or is_json_lines(options)):
+        print(f"collage: {len(rows)} costs exported", file=sys.stderr)
     return 0
 
 
@@ -211,10 +215,7 @@ def _prune(options: argparse.Namespace) -> int:
             try:
                 store.shrink()
             except StoreError as error:
-                print(
-                    f"collage: removed, but the file is as large as it was: {error}",
-                    file=sys.stderr,
-                )
+                _logger.warning("removed, but the file is as large as it was: %s", error)
     if options.json:
         report = {"removed": removed, "rows": [row.to_json() for row in rows]}
         print(json.dumps({**report, "kept": len(everything) - removed}, indent=1))
@@ -227,8 +228,9 @@ def _prune(options: argparse.Namespace) -> int:
 
 def _shipped(options: argparse.Namespace) -> int:
     path, bits = shipped_log(), vector_bits()
-    facts = made(path) if path else {}
-    kernels = shipped_kernels()
+    with _working(options, path):
+        facts = made(path) if path else {}
+        kernels = shipped_kernels()
     if options.json:
         rows = [kernel.to_json() for kernel in kernels]
         print(json.dumps({"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}))

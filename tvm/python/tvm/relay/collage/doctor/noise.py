@@ -11,6 +11,7 @@ second. Test: doctor/test_machine.py.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -52,9 +53,10 @@ def measure_noise(
     work = work or _work
     repeats = _repeats(work, clock)
     cpus = [core[0] for core in cores_of(os.sched_getaffinity(0)).values()]
-    places = [cpus[i % len(cpus)] for i in range(threads)]
     alone, together = [], []
-    for _ in range(_ROUNDS):
+    for turn in range(_ROUNDS):
+        # Of more cores than threads others in each round: some may be others'.
+        places = [cpus[(turn + i) % len(cpus)] for i in range(threads)]
         began = clock()
         work(repeats)
         alone.append(clock() - began)
@@ -102,7 +104,8 @@ def _together(places: list[int], run: Callable[[], None], clock: Callable[[], fl
     times: list[float] = []
 
     def body(cpu: int) -> None:
-        os.sched_setaffinity(0, {cpu})  # of this thread alone
+        with contextlib.suppress(OSError):  # the CPU was taken away: others wait for this thread
+            os.sched_setaffinity(0, {cpu})  # of this thread alone
         start.wait()
         times.append(clock())
         run()

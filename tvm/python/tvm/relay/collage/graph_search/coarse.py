@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of fewer parts than the op-level optimum has, whose costs add up to little more.
 
-The search by operators adds up what parts take alone. Each border costs more than that in the
+The op-level search adds up what parts take alone. Each border costs more than that in the
 network: threads of two libraries take turns, values leave the caches, a library that would have
 fused across it cannot. What a border costs hangs on the network, so no number is charged: a few
 plans of fewer parts join the guard, which measures them whole.

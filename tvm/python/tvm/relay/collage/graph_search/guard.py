@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import tvm
@@ -132,7 +132,7 @@ def guard(
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     modules = {name: plans[name] for name in libraries}
     library = None if how.ship else libraries[winner]
-    kept = _Libraries(modules, how.ship or how.build, winner, library)
+    kept = _Libraries(modules, how, winner, library)
     used = {item.name: item for item in comparisons}[winner].reference
     unverified = _why_unverified(comparisons, winner, used, reference, advice)
     if unverified:
@@ -194,18 +194,19 @@ class _Libraries(Mapping):
     def __init__(
         self,
         modules: Mapping[str, tvm.IRModule],
-        build: Callable[[tvm.IRModule], Any],
+        how: EndToEnd,
         kept: str,
         library: Any,
     ) -> None:
-        self._modules, self._build, self._kept, self._library = modules, build, kept, library
+        self._modules, self._kept, self._library = modules, kept, library
+        self._build, self._telling = how.ship or how.build, how.telling
         self._context = tvm.transform.PassContext.current()
 
     def __getitem__(self, name: str) -> Any:
         if name == self._kept and self._library is not None:
             return self._library
         module = self._modules[name]
-        with self._context:
+        with self._context, self._telling(name):
             library = self._build(module)
         if name == self._kept:
             self._library = library

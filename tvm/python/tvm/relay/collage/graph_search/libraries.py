@@ -52,7 +52,7 @@ class EndToEnd:
     import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
     measure.compare does, which is the default. is_here: whether that is on this machine.
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
-    files alone.
+    files alone. telling(plan) -> shows, around a block, that a plan is built after all.
     """
 
     build: Callable[[tvm.IRModule], Any]
@@ -66,6 +66,7 @@ class EndToEnd:
     is_here: bool = False
     ship: Callable[[tvm.IRModule], Any] | None = None
     executor: str = GRAPH
+    telling: Callable[[str], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:

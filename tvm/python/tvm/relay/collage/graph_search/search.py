@@ -46,7 +46,7 @@ class PlanTrial:
 class GraphSearch:
     """How a search of whole plans went.
 
-    genes: groups of operators that it chose for. base: what the plan of the search by operators
+    genes: groups of operators that it chose for. base: what the op-level plan
     takes, which all were measured beside. ended: why it stopped. best: parts by function of the
     best plans that ran, by their keys, the best first.
     """

@@ -29,7 +29,7 @@ from .shared_weights import SharedWeights
 _ROUNDS, _RUNS = 6, 1
 # A plan that took this many times what the best of its batch did, each time, leaves after so many.
 _RACE_ROUNDS, _RACE_RATIO = 3, 1.25
-_REFERENCE = "the plan of the search by operators"
+_REFERENCE = "the op-level plan"
 
 
 class PlanTrials:

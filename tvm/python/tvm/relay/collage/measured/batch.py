@@ -51,7 +51,7 @@ def measure_batch(
         with phase("candidate text"):
             built = written_down(row, keywords, records, session.kernels)
         if isinstance(built, str):
-            _logger.warning("a candidate is left out, it cannot be measured: %s", built)
+            _logger.warning("a candidate that cannot be measured is left out: %s", built)
             costs[index] = Cost.failed(CostStatus.UNSUPPORTED, built)
         else:
             candidates[index] = built

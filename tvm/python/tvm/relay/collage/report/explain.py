@@ -68,7 +68,7 @@ def explain(
     pairs: list[dict[str, Any]] = []
     timed: dict[str, list[Part]] = {}
     backends = {TVM_ALONE}
-    is_by_operators, is_optimal = True, True
+    is_op_level, is_optimal = True, True
     for function in report["functions"]:
         if function["skipped"]:
             continue
@@ -86,7 +86,7 @@ def explain(
         backends |= {each.name for each in graph.backends if each.is_external}
         for name in filter(None, (plan, other)):
             timed.setdefault(name, []).extend(layers.parts(name))
-        is_by_operators &= is_searched
+        is_op_level &= is_searched
         is_optimal &= function["is_optimal"]
         told["functions"].append(facts.function())
         is_full = node is not None or op is not None
@@ -108,7 +108,7 @@ def explain(
         "doubt": doubt(measured),
         "ships": ships,
         "plan": plan,
-        "is_by_operators": is_by_operators,
+        "is_op_level": is_op_level,
         "is_optimal": is_optimal,
         "plans": [{**row, "remark": _loss_remark(row, measured)} for row in plans],
         "second": {"plan": second, "pairs": pairs},

@@ -16,7 +16,7 @@ from .unplaced import why_text
 _MOST_PLACES = 2
 _MOST_REASONS = 3
 _MOST_TOLD = 10
-# Reasons that are about the plan by operators, and not about the backend.
+# Reasons that are about the op-level plan, and not about the backend.
 _OF_A_PLAN = ("slower", "no_better_plan", "not_measured")
 _HOW_TO_READ = (
     "Times are of each part alone, and node numbers count weights and inputs too, so that those of "
@@ -223,7 +223,7 @@ class _Writer:
         if reason is None and not is_kernel:
             return "it launches no kernel"
         if reason is None:
-            return "it runs this in the plan by operators"
+            return "it runs this in the op-level plan"
         rule = f"{reason['rule']}: " if reason["why"] == "refused" and reason["rule"] else ""
         return f"{why_text(reason['why'])}: {rule}{reason['message']}".removesuffix(": ")
 

@@ -22,7 +22,7 @@ Row = TypeVar("Row", CostedCandidate, Reason, Refusal)
 
 class NodeFacts:
     """The nodes and parts of a function in `plan`; `ships` names another plan that ships, "" for
-    none. `only` is a backend to be told of alone. `is_by_operators`: whether `plan` is that of the
+    none. `only` is a backend to be told of alone. `is_op_level`: whether `plan` is that of the
     search, which is charged for transitions."""
 
     def __init__(
@@ -32,12 +32,12 @@ class NodeFacts:
         plan: str,
         ships: str,
         only: str | None,
-        is_by_operators: bool,
+        is_op_level: bool,
     ) -> None:
         graph = layers.graph
         self._function, self._layers = function["function"], layers
         self._parts = layers.parts(plan)
-        charged = function.get("transitions", []) if is_by_operators else []
+        charged = function.get("transitions", []) if is_op_level else []
         # A value has a row for each part that reads it.
         transitions: Counter[int] = Counter()
         for row in charged:

@@ -30,7 +30,7 @@ def plot_history(search: dict[str, Any], path: str | os.PathLike) -> None:
         axes.step(*_milliseconds(best), where="post", label="best so far")
         if search["op_level_seconds"] is not None:
             axes.axhline(
-                1e3 * search["op_level_seconds"], ls=":", color="gray", label="plan by operators"
+                1e3 * search["op_level_seconds"], ls=":", color="gray", label="op-level plan"
             )
         axes.set_xlabel(label)
     by_trial.set_ylabel("latency, ms")

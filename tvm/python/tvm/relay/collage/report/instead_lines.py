@@ -99,7 +99,7 @@ def _why_not_less(instead: dict[str, Any], told: dict[str, Any]) -> str:
     """Why a plan that seems to cost less is none."""
     if instead["more_seconds"] is None or instead["more_seconds"] >= 0:
         return ""
-    if not told["is_by_operators"]:
+    if not told["is_op_level"]:
         return "by parts alone it is faster, but plans ship by what they take end to end"
     if not told["is_optimal"]:
         return "the search ended before it had looked at every plan"

@@ -113,7 +113,7 @@ def search_text(search: dict[str, Any]) -> str:
     best = trials[-1]["best_seconds"] if trials else None
     if best is not None and search["op_level_seconds"]:
         text += (
-            f"; the best {format_seconds(best)}, the plan by operators "
+            f"; the best {format_seconds(best)}, the op-level plan "
             f"{format_seconds(search['op_level_seconds'])}, before the guard's own rounds"
         )
     return f"{text}; {search['ended']}"

@@ -186,7 +186,11 @@ class DevicePool(WorkerPool):
             if worker not in found:
                 worker.kill()
         for problem in problems:
-            _logger.warning("a device of key %r is left out, see to it: %s", self._key, problem)
+            _logger.warning(
+                "a device of key %r is left out until its server answers again: %s",
+                self._key,
+                problem,
+            )
         if problems and not found:
             raise DeviceError("; ".join(dict.fromkeys(problems)))
         return found
@@ -235,7 +239,7 @@ class DevicePool(WorkerPool):
         try:
             self._take_devices(self._given_back)
         except DeviceError as error:
-            _logger.warning("a device let go is not taken again, the others go on: %s", error.text)
+            _logger.warning("a device that was let go stays out of the search: %s", error.text)
         self._given_back = 0
 
     def _replace(self) -> None:

@@ -156,7 +156,7 @@ class Tuner:
         for candidate, reply in zip(candidates, self._workers.run(jobs), strict=True):
             tasks = reply.value if reply.outcome == "ok" else []
             if reply.outcome != "ok":
-                _logger.warning("%s is not tuned: %s", candidate.label, _reason(reply))
+                _logger.warning("%s stays untuned: %s", candidate.label, _reason(reply))
             for task in tasks:
                 self._names[task["workload"]] = task["name"]
                 if task.get("kernel"):

@@ -262,7 +262,7 @@ function searchText({ function: name, candidates, nodes, is_optimal }) {
     ? "No other choice among them has a smaller sum of times."
     : "A limit ended the search: another choice among them may have a smaller sum of times.";
   const choice = `${counted(candidates, "part")} that a backend could run`;
-  return `The plan by operators${where} was chosen among ${choice}, over ${counted(nodes, "node")}. ${found}`;
+  return `The op-level plan${where} was chosen among ${choice}, over ${counted(nodes, "node")}. ${found}`;
 }
 
 /** The search's own figures, for those who look into it. */
@@ -276,7 +276,7 @@ function searchFigures({ search, cuts }) {
   );
 }
 
-/** Trials of the search of whole plans: latency of each, the best so far, the plan by operators. */
+/** Trials of the search of whole plans: latency of each, the best so far, the op-level plan. */
 function historyOf(search, drawable, pick) {
   const { trials } = search;
   const ran = trials.filter((row) => row.seconds != null);
@@ -338,7 +338,7 @@ function historyOf(search, drawable, pick) {
   const key = html(
     "p",
     { class: "muted key" },
-    "● a plan (large: a click draws it)   ✕ failed   ━ the best so far   ┄ the plan by operators",
+    "● a plan (large: a click draws it)   ✕ failed   ━ the best so far   ┄ the op-level plan",
   );
   return [html("p", {}, words), html("div", { class: "scroll" }, picture), key];
 }

@@ -138,7 +138,7 @@ class Facts {
     return { kind: "none", text: "nothing is known of these operators there" };
   }
 
-  /** Why the plan by operators did not give these to a backend: a line a reason. */
+  /** Why the op-level plan did not give these to a backend: a line a reason. */
   _reasonsText(reasons, box) {
     const operators = new Map();
     for (const row of reasons) {
@@ -162,7 +162,7 @@ class Facts {
       const { cost, nodes } = this.graph.costed[candidate];
       const size = counted(this._operators(nodes).length, "operator");
       const here = instead_seconds
-        ? `, the plan by operators ${formatSeconds(instead_seconds)} there`
+        ? `, the op-level plan ${formatSeconds(instead_seconds)} there`
         : "";
       return `slower: a part of ${size} takes ${timeText(cost)}${here}`;
     }
