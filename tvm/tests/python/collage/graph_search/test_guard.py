@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: which plan ships, given what each did; plans that fail; a real pair of tiny plans."""
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -306,16 +307,23 @@ def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare
 
 
 def test_what_ships_is_built_as_it_is_deployed_when_it_is_asked_for(fake_compare):
+    """Which is told of, by the plan's name."""
     shipped = []
 
     def ship(module):
         shipped.append(module)
         return FakeLibrary()
 
+    @contextlib.contextmanager
+    def telling(name):
+        shipped.append(name)
+        yield
+
     mods = plans()
-    result = guard(mods, "tvm", EndToEnd(lambda module: FakeLibrary(), ship=ship))
+    how = EndToEnd(lambda module: FakeLibrary(), ship=ship, telling=telling)
+    result = guard(mods, "tvm", how)
     assert shipped == []
-    assert result.libraries["tvm"] is result.libraries["tvm"] and shipped == [mods["tvm"]]
+    assert result.libraries["tvm"] is result.libraries["tvm"] and shipped == ["tvm", mods["tvm"]]
 
 
 def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
