@@ -66,7 +66,7 @@ class EndToEnd:
     is_here: bool = False
     ship: Callable[[tvm.IRModule], Any] | None = None
     executor: str = GRAPH
-    telling: Callable[[str], contextlib.AbstractContextManager[None]] = contextlib.nullcontext
+    telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
