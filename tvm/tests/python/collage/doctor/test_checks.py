@@ -110,6 +110,7 @@ BAD = [
         "8 threads do the work of 6.00",
         "to 6",
     ),
+    ("scaling", {"noise": doctor.Noise(0, 2, 1.5)}, WARNING, "the work of 1.50", "quota): use a"),
     ("scaling", {"noise": doctor.Noise(0, 8, 0.4)}, PROBLEM, "the work of 0.40", "to 1,"),
     ("target", {"target": "llvm"}, PROBLEM, "'llvm' names no CPU", "10x slower"),
     ("target", {"target": "llvm -mcpu=native"}, PROBLEM, "-mcpu=native", "5x slower"),

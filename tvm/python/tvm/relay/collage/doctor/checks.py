@@ -191,8 +191,11 @@ def check_scaling(m: Machine) -> Finding:
         advice = "that says nothing of the cores: look again when the others have ended, or on a "
         advice += "machine of your own"
     else:
-        advice = "the cores are shared (neighbours, hyper-threads, a quota): set TVM_NUM_THREADS "
-        advice += f"to {max(1, math.floor(speed_up + 0.1))}, or use a machine of your own"
+        advice = "the cores are shared (neighbours, hyper-threads, a quota): "
+        fewer = max(1, math.floor(speed_up + 0.1))
+        if fewer >= _SHARED * speed_up:  # else so few threads do less
+            advice += f"set TVM_NUM_THREADS to {fewer}, or "
+        advice += "use a machine of your own"
     if speed_up < _TAKEN * count:
         return problem(text, advice)
     return warning(text, advice) if speed_up < _SHARED * count else ok(text)
