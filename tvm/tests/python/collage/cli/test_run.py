@@ -43,6 +43,17 @@ def test_inputs_are_made_up_and_runs_timed(library, capsys, monkeypatch):
     assert "the median of 10 with its 95 % interval" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("load", "says"), [(0.0, False), (0.6, True)])
+def test_a_time_that_others_spoil_says_so(library, capsys, monkeypatch, load, says):
+    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    monkeypatch.setattr(command.LoadMeter, "load", lambda meter: load)
+    assert call("run", library, "--time") == 0
+    told = capsys.readouterr().out
+    assert ("(busy) a run" in told) == ("others took 60% of the CPUs" in told) == says
+    assert call("run", library, "--time", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["time"]["load"] == load
+
+
 @pytest.mark.parametrize(
     ("arrays", "says"),
     [

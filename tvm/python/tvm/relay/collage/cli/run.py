@@ -19,7 +19,8 @@ from ..costs.cost import format_seconds
 from ..costs.statistics import Interval, median_interval
 from ..exec.arrays import save_arrays
 from ..files import check_file_path
-from ..loaded import load
+from ..loaded import load as load_library
+from ..machine.load import LoadMeter
 from ..progress import one_step
 from ..sample_inputs import Samples, load_samples
 from .parser import add_progress
@@ -58,7 +59,7 @@ def add_parser(commands: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     check_file_path(options.outputs, "--outputs")
     with one_step("running", os.path.basename(options.library), options.progress):
-        runner = load(options.library).runner()
+        runner = load_library(options.library).runner()
         inputs = inputs_for(runner, load_samples(options.inputs, "--inputs"), options.seed)
         outputs = runner(inputs)
     if options.outputs:
@@ -72,13 +73,19 @@ def _run(options: argparse.Namespace) -> int:
     lines = [_shown(info, array) for info, array in zip(runner.outputs, outputs, strict=True)]
     if options.time:
         with one_step("timing", os.path.basename(options.library), options.progress):
+            meter = LoadMeter()
+            meter.begin()
             runs, interval = timed(runner, inputs)
+            load = meter.load()
         low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
-        facts["time"] = {"seconds": interval.value, "low": low, "high": high, "runs": runs}
+        time_of_run = {"seconds": interval.value, "low": low, "high": high}
+        facts["time"] = {**time_of_run, "runs": runs, "load": load}
         lines.append(
-            f"{format_seconds(interval.value)} a run"
+            format_seconds(interval.value)
+            + (" (busy) a run" if load else " a run")
             + (f" [{format_seconds(low)}, {format_seconds(high)}]" if low and high else "")
             + f", the median of {runs} with its 95 % interval"
+            + (f"; others took {load:.0%} of the CPUs: time it again without them" if load else "")
         )
     print(json.dumps(facts, indent=1) if options.json else "\n".join(lines))
     return 0
