@@ -241,7 +241,7 @@ def _choose_kernels(
     """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
     session.estimator.require(own_backend_modules(targets.external))
     with steps("kernels", options.progress) as on_step:
-        on_step("finding steps that have several", 0, 1)
+        on_step("looking for steps with several kernels", 0, 1)
         parts = plans.parts_with_kernels()
         return choose_kernels(session, parts, on_step)
 
