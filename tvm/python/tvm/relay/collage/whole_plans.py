@@ -78,9 +78,9 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
     if (
-        (_is_searched(job, found) or _shares_kernels(job))
-        and job.executor == GRAPH
+        job.executor == GRAPH
         and CompiledParts.can_build(job.build_options)
+        and (_is_searched(job, found) or _shares_kernels(job))
     ):
         compiled = CompiledParts(job.targets.host)
     return EndToEnd(
@@ -100,8 +100,9 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
 
 
 def _shares_kernels(job: Job) -> bool:
-    different = len(job.plans.modules) - len(job.plans.same_as())
-    return different >= _SHARE_KERNELS and not job.options.guard_library_mb
+    if job.options.guard_library_mb:
+        return False
+    return len(job.plans.modules) - len(job.plans.same_as()) >= _SHARE_KERNELS
 
 
 def _is_searched(job: Job, found: OpLevel) -> bool:

@@ -58,6 +58,13 @@ def test_a_placement_is_replayed_without_measuring(folder, capsys):
     np.testing.assert_array_equal(outputs(replayed)[0], outputs(folder / "net.so")[0])
 
 
+def test_no_placement_is_told_before_the_model_is_imported(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(compile, "request_of", lambda options: pytest.fail("imported"))
+    (tmp_path / "none.json").write_text("{}")
+    made = (folder / "net.onnx", tmp_path / "none.json", "-o", tmp_path / "again.so")
+    assert call("replay", *made) == 1
+
+
 @pytest.mark.parametrize("name", ["net.so", "report.json", "placement.json"])
 def test_a_replay_carries_what_the_source_told_of_its_search(folder, tmp_path, capsys, name):
     replayed, report = tmp_path / "again.so", tmp_path / "again.json"

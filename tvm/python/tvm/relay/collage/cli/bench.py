@@ -152,13 +152,12 @@ def _verdict(rows: Sequence[dict[str, Any]]) -> str:
     if not others:
         return f"{text}. There is no time of another to compare it with: see below."
     best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
+    other = f"{best['name']} with {plan_time(best)}"
     ratio = Interval.from_json(ours["ratio_to_best_single"])
     # The ratio is of runs of the same rounds: the two medians may stand the other way round.
     if ratio.is_bounded and ratio.low <= 1 <= ratio.high:
-        close = f"{best['name']} with {plan_time(best)} is too close to tell which is faster"
-        return f"{text}; {close}: {ratio_text(ours)} as fast."
-    other = f"the fastest other, {best['name']} with {plan_time(best)}"
-    return f"{text}, {ratio_text(ours)} as fast as {other}."
+        return f"{text}; {other} is too close to tell which is faster: {ratio_text(ours)} as fast."
+    return f"{text}, {ratio_text(ours)} as fast as the fastest other, {other}."
 
 
 def _rounds(text: str) -> int:

@@ -42,8 +42,7 @@ def add_parser(commands: Any) -> None:
 
 
 def _size(options: argparse.Namespace) -> int:
-    with one_step("cache", "adding up sizes", options.progress):
-        rows = list(_rows(options.store))
+    rows = _rows(options)
     if options.json:
         print(json.dumps(rows, indent=1))
     else:
@@ -55,8 +54,7 @@ def _size(options: argparse.Namespace) -> int:
 def _clear(options: argparse.Namespace) -> int:
     path, _ = store_path(options.store)
     _check_is_ours(path)
-    with one_step("cache", "adding up sizes", options.progress):
-        rows = [row for row in _rows(options.store) if row["bytes"]]
+    rows = [row for row in _rows(options) if row["bytes"]]
     if rows and not options.yes:
         listed = "; ".join(_text(row) for row in rows)
         raise OptionError(f"say --yes to remove what follows: {listed}")
@@ -82,8 +80,14 @@ def _check_is_ours(store: Path | None) -> None:
             pass
 
 
-def _rows(store: str) -> Iterator[dict[str, Any]]:
-    """What there is: the store of costs, and folders that killed processes left."""
+def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """What there is, told of: many files may be left."""
+    with one_step("cache", "adding up sizes", options.progress):
+        return list(_each(options.store))
+
+
+def _each(store: str) -> Iterator[dict[str, Any]]:
+    """The store of costs, and folders that killed processes left."""
     path, _ = store_path(store)
     if path is not None:
         size = sum(map(_bytes, _files_of(path)))

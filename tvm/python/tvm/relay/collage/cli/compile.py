@@ -19,7 +19,7 @@ from ..placement import Placement
 from ..progress import one_step
 from ..report import doubt, explained_mark, head_lines
 from ..result import Result
-from .building import add_build, add_model, library_path, optimized, request_of
+from .building import add_build, add_model, library_path, optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
 
 # What a build by a decision depends on, which measures nothing.
@@ -120,9 +120,10 @@ def _decide(options: argparse.Namespace, library: str) -> int:
 
 def _replay(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
-    request = request_of(options)
-    with one_step("reading", os.path.basename(options.decision), request.chosen.progress):
+    # Before the model is imported, which may last.
+    with one_step("reading", os.path.basename(options.decision), options_of(options).progress):
         placement: Placement = placement_in(options.decision, options.plan)
+    request = request_of(options)
     result: Result = optimized(options, placement, request)
     result = result.told_by(search_of(options.decision, placement), options.decision)
     result.build()

@@ -22,6 +22,7 @@ from ..files import check_file_path
 from ..loaded import load as load_library
 from ..machine.load import LoadMeter
 from ..progress import one_step
+from ..report.times import time_text
 from ..sample_inputs import Samples, load_samples
 from .parser import add_progress
 
@@ -78,11 +79,15 @@ def _run(options: argparse.Namespace) -> int:
             runs, interval = timed(runner, inputs)
             load = meter.load()
         low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
-        time_of_run = {"seconds": interval.value, "low": low, "high": high}
-        facts["time"] = {**time_of_run, "runs": runs, "load": load}
+        facts["time"] = {
+            "seconds": interval.value,
+            "low": low,
+            "high": high,
+            "runs": runs,
+            "load": load,
+        }
         lines.append(
-            format_seconds(interval.value)
-            + (" (busy) a run" if load else " a run")
+            f"{time_text(interval.value, ['busy'] if load else [])} a run"
             + (f" [{format_seconds(low)}, {format_seconds(high)}]" if low and high else "")
             + f", the median of {runs} with its 95 % interval"
             + (f"; others took {load:.0%} of the CPUs: time it again without them" if load else "")

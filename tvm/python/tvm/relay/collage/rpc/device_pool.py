@@ -187,9 +187,7 @@ class DevicePool(WorkerPool):
                 worker.kill()
         for problem in problems:
             _logger.warning(
-                "a device of key %r is left out until its server answers again: %s",
-                self._key,
-                problem,
+                "a device of key %r is left out: %s; restart its server", self._key, problem
             )
         if problems and not found:
             raise DeviceError("; ".join(dict.fromkeys(problems)))
