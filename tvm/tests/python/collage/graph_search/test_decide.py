@@ -20,6 +20,7 @@ from tvm.relay.collage.graph_search.decide import (
     simplest_first,
     verdict,
 )
+from tvm.relay.collage.graph_search.guard import GIVE_UP_RATIO
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.timing.comparison import best_first, paired_ratio
 from tvm.relay.collage.timing.rounds import Further, run_rounds
@@ -53,7 +54,7 @@ def trial(seconds, spread, seed, rounds=30):
         rounds,
         leave=lambda name, reason: None,
         seed=seed,
-        give_up_ratio=3.0,
+        give_up_ratio=GIVE_UP_RATIO,
         further=Further(lambda running: in_question(running, ORDER), 1e9),
     )
     comparisons = [
@@ -94,14 +95,20 @@ def test_nothing_ships_that_was_measured_2_percent_behind_the_best(spread):
 
 
 def test_more_rounds_are_spent_only_where_it_matters():
-    apart = {"tvm": 2e-3, "dnnl": 1.5e-3, "collage": 1e-3}
+    apart = {"tvm": 1.2e-3, "dnnl": 1.1e-3, "collage": 1e-3}
     equal = dict.fromkeys(ORDER, 1e-3)
     assert len(trial(apart, "busy", 1)[1]["collage"]) == 30
     assert len(trial(equal, "quiet", 1)[1]["collage"]) == 30
     assert max(len(trial(equal, "busy", seed)[1]["tvm"]) for seed in range(5)) > 30
-    close = {"tvm": 1.5e-3, "dnnl": 1e-3, "collage": 1e-3}
+    close = {"tvm": 1.2e-3, "dnnl": 1e-3, "collage": 1e-3}
     counts = [{n: len(s) for n, s in trial(close, "busy", k)[1].items()} for k in range(5)]
     assert any(each["dnnl"] > 30 for each in counts) and all(e["tvm"] == 30 for e in counts)
+
+
+def test_a_plan_that_is_far_behind_runs_in_six_rounds():
+    behind = {"tvm": 1.5e-3, "dnnl": 1.02e-3, "collage": 1e-3}
+    samples = trial(behind, "quiet", 1)[1]
+    assert len(samples["tvm"]) == 6 and min(len(samples["dnnl"]), len(samples["collage"])) >= 30
 
 
 BEST = [1.0] * 30

@@ -22,7 +22,7 @@ from tvm.relay.collage.graph_search import (
     guard,
     libraries,
 )
-from tvm.relay.collage.graph_search.guard import _of_trader
+from tvm.relay.collage.graph_search.guard import GIVE_UP_RATIO, _of_trader
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.timing.comparison import paired_ratio
@@ -329,7 +329,7 @@ def test_what_ships_is_built_as_it_is_deployed_when_it_is_asked_for(fake_compare
 def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
     guard(plans(), "tvm", EndToEnd(fake, imports=("mine",), mod_name="my_net"))
     assert fake_compare["options"]["imports"] == ("mine",)
-    assert fake_compare["options"]["give_up_ratio"] == 3.0
+    assert fake_compare["options"]["give_up_ratio"] == GIVE_UP_RATIO
     assert fake_compare["options"]["further"].seconds == 30.0
     assert fake_compare["mod_name"] == "my_net"
 

@@ -29,8 +29,9 @@ from .libraries import EndToEnd, GuardUnavailable
 
 _logger = logging.getLogger(__name__)
 
-# A plan this many times slower than the best need not take its full share of rounds.
-_GIVE_UP_RATIO = 3.0
+# A plan that is surely so many times slower than the best runs in no more rounds: it cannot ship,
+# and the slowest plans take most of a round. Six rounds tell how slow it is well enough to read.
+GIVE_UP_RATIO = 1.25
 
 _NO_LIMITS = Limits()
 
@@ -116,7 +117,7 @@ def guard(
             [name for name in references if name in libraries and name not in remarks],
             rounds,
             {name: errors[name] for name in libraries},
-            give_up_ratio=_GIVE_UP_RATIO,
+            give_up_ratio=GIVE_UP_RATIO,
             further=Further(functools.partial(in_question, simplest_first=order), seconds),
             on_round=lambda done, goal: on_step("measuring", done, goal),
             on_wait=waiting(on_step, 0, rounds),
