@@ -7,9 +7,10 @@ Test: cli/test_tt.py.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from ...costs.cost import format_seconds
 from ...errors import OptionError
 from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
-from ...transfer.kernel import to_comment
+from ...transfer.kernel import Kernel, to_comment
 from ...transfer.kernel_text import texts_of
 from ...transfer.log import distil, kernels_of, read_ansor
 from ...tuner.pipeline import check_is_file
@@ -62,9 +63,8 @@ def _info(options: argparse.Namespace) -> int:
         lines = [line for path in logs for line in read_ansor(path)]
     except TuningLogError as error:
         raise TuningLogError(f"{error.text}; a model is named by its ONNX file (*.onnx)") from None
-    kernels = [kernel for path in models for kernel in kernels_of_model(path, options)]
-    for path in logs:
-        kernels += kernels_of(path).values()
+    in_models = [kernel for path in models for kernel in kernels_of_model(path, options)]
+    kernels = _joined(in_models, kernels_of(*logs))
     seconds: dict[str, float] = {}
     for line in lines:
         if line.seconds is not None:
@@ -95,6 +95,16 @@ def _info(options: argparse.Namespace) -> int:
     if unknown:
         print(f"{len(unknown)} workloads have trials, but no log says what kernels they are")
     return 0
+
+
+def _joined(in_models: Iterable[Kernel], in_logs: Mapping[str, Kernel]) -> list[Kernel]:
+    """Each kernel once, called as often as the models call it together, or as a log tells of one
+    that is in no model."""
+    kernels, calls = dict(in_logs), Counter[str]()
+    for kernel in in_models:
+        calls[kernel.workload] += kernel.calls
+        kernels[kernel.workload] = dataclasses.replace(kernel, calls=calls[kernel.workload])
+    return list(kernels.values())
 
 
 def _distil(options: argparse.Namespace) -> int:
