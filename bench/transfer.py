@@ -130,17 +130,17 @@ def export(name: str, options: argparse.Namespace) -> str:
 
 def search(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:
     """Ansor's search of the net until all its kernels have their trials; whether they have."""
-    from tvm.relay.collage.tuner.pipeline import autoschedule
+    from tvm.relay.collage.tuner.pipeline import TIME, autoschedule
 
     if time.monotonic() >= end:
         return False
     model, workers = nets.of(name)
     began, log = time.monotonic(), log_of(name, options)
-    failed = autoschedule(
+    searched = autoschedule(
         model, workers, log, options.trials, end - began, options.search_model, told(name)
     )
     print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
-    return time.monotonic() < end and not any(each.is_late for each in failed.values())
+    return time.monotonic() < end and searched.ended != TIME
 
 
 def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:

@@ -83,11 +83,11 @@ def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) ->
     with one_worker() as workers:
         model = open_model(load_onnx(net, {}), target, net.stem, workers)
         left = seconds - (time.monotonic() - began)
-        failed = autoschedule(model, workers, log, options.trials, left, options.search_model)
-    for unfinished in failed.values():
+        searched = autoschedule(model, workers, log, options.trials, left, options.search_model)
+    for unfinished in searched.unfinished.values():
         if not unfinished.is_late:
             print(f"make_records: {net.stem}: {unfinished.reason}", file=sys.stderr)
-    late = sum(unfinished.is_late for unfinished in failed.values())
+    late = sum(unfinished.is_late for unfinished in searched.unfinished.values())
     if late:
         print(f"{net.stem}: time ended the search of {late} kernels: run it again to go on")
 

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
 
+import dataclasses
 import os
+from types import SimpleNamespace
 
 import onnx
 import pytest
 from cli_nets import write_net
-from transfer_nets import conv, dense, kernel, source
+from transfer_nets import TARGET, conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.transfer.log import note_kernel, read_ansor
-from tvm.relay.collage.tuner.pipeline import load_onnx
+from tvm.relay.collage.tuner.pipeline import Model, Searched, Unfinished, load_onnx
+from tvm.relay.collage.tuner.transfer import Trial
 from tvm.relay.collage.tuning.logs import append_line
 
 
@@ -24,6 +27,7 @@ def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
     found = answer(capsys, *search, *limits)
     assert found["seconds"] > 0 and len(read_ansor(log)) == 2
     assert (found["kernels"], found["searched"], found["failed"]) == (1, 1, {})
+    assert (found["ended"], found["late"]) == ("trials", 0)
     assert answer(capsys, *search, *limits) == found and len(read_ansor(log)) == 2
     assert answer(capsys, "distil", log, "-o", best) == {"trials": 2, "kept": 1}
     [row] = answer(capsys, "info", best)["kernels"]
@@ -56,6 +60,53 @@ def test_info_tells_classes_and_what_no_log_knows(log, capsys):
     [line] = [line for line in text.splitlines() if "2 trials" in line]
     assert line == "  1 x conv, 1x4x8x8x4, 2 trials, best 1 ms"
     assert "1 workloads have trials" in text
+
+
+def test_info_joins_a_models_kernels_with_those_of_logs(log, tmp_path, monkeypatch, capsys):
+    model = [dataclasses.replace(kernel(conv), calls=3)]
+    monkeypatch.setattr(logs, "kernels_of_model", lambda *_: model)
+    for name in ("net.onnx", "other.onnx"):
+        (tmp_path / name).touch()
+    [row] = answer(capsys, "info", tmp_path / "net.onnx", log)["kernels"]
+    assert (row["calls"], row["trials"], row["seconds"]) == (3, 2, 1e-3)
+    [row] = answer(capsys, "info", tmp_path / "net.onnx", tmp_path / "other.onnx")["kernels"]
+    assert (row["calls"], row["trials"]) == (6, 0)
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """A model of two kernels, of which a log has the trials of one."""
+    model = Model(SimpleNamespace(target=TARGET), [kernel(conv), kernel(dense)])
+    monkeypatch.setattr(search, "open_net", lambda *_: model)
+
+
+@pytest.mark.parametrize("is_late", [True, False])
+def test_a_search_fails_by_what_is_no_lateness(log, is_late, opened, monkeypatch, capsys):
+    log.write_text("\n".join(log.read_text().splitlines()[:2]) + "\n")
+    unfinished = {kernel(dense).workload: Unfinished("why", is_late)}
+    monkeypatch.setattr(search, "autoschedule", lambda *_: Searched("how", unfinished))
+    given = ["autoschedule", "net.onnx", "--log", log, "--search-model", "random"]
+    found = answer(capsys, *given, code=int(not is_late))
+    assert (found["kernels"], found["searched"], found["ended"]) == (2, 1, "how")
+    assert found["late"] == int(is_late)
+    assert found["failed"] == ({} if is_late else {kernel(dense).name: "why"})
+
+
+def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
+    log, tmp_path, opened, monkeypatch, capsys
+):
+    tried = [Trial(source([]), "invalid", None, "5 does not divide 7")] * 2
+    tried += [Trial(source([]), "died", None, "timeout"), Trial(source([]), "adapted", 2e-3)]
+    trials = {kernel(conv).workload: tried, kernel(dense).workload: []}
+    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
+    assert main(["tt", *map(str, given)]) == 0
+    text = capsys.readouterr().out
+    assert "2 schedules did not work: 5 does not divide 7\n" in text
+    assert "1 schedule did not work: timeout\n" in text
+    assert "1 schedule was not tried when --seconds ended: run the same command again" in text
+    found = answer(capsys, *given)
+    assert (found["untried"], found["reasons"]["timeout"]) == (1, 1)
 
 
 def test_split_makes_a_log_a_class(log, tmp_path, capsys):

@@ -232,8 +232,10 @@ def test_sources_of_the_class_are_tried_the_nearest_first(workers, tmp_path):
     transfer = faked(workers, tmp_path, far, source([], dense), near)
     assert transfer.sources_for(kernel(conv)) == [near, far]
     assert transfer.to_kernel(candidate(conv()), kernel(conv), Budget(0.0)) == []
+    assert transfer.untried(candidate(conv()), kernel(conv)) == [near, far]
     trials = transfer.to_kernel(candidate(conv()), kernel(conv), Budget(60.0))
     assert [trial.source for trial in trials] == [near, far]
+    assert transfer.untried(candidate(conv()), kernel(conv)) == []
     # Another run has them all from the log, with how they ended.
     workers = None
     again = faked(workers, tmp_path, far, near).to_kernel(

@@ -32,6 +32,9 @@ from .step import tune_task
 from .transfer import Transfer, Trial
 
 _STEP = f"{tune_task.__module__}:{tune_task.__name__}"
+# What ended a search: all trials that were asked for were made, its seconds were over, or its
+# kernels were fast enough.
+TRIALS, TIME, MATCHED = "trials", "time", "matched"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +51,14 @@ class Unfinished(NamedTuple):
 
     reason: str
     is_late: bool
+
+
+class Searched(NamedTuple):
+    """How a search ended, by TRIALS, TIME or MATCHED, and by workload why those kernels are
+    unfinished that did not get all their trials."""
+
+    ended: str
+    unfinished: Mapping[str, Unfinished]
 
 
 def check_is_file(path: Path) -> None:
@@ -129,6 +140,12 @@ def transfer_to(
     return trials
 
 
+def count_untried(model: Model, transfer: Transfer) -> int:
+    """How many schedules are left to try, as many as the seconds of transfer_to did not suffice
+    for."""
+    return sum(len(transfer.untried(model.candidate, kernel)) for kernel in model.kernels)
+
+
 def autoschedule(
     model: Model,
     workers: WorkerPool,
@@ -138,14 +155,14 @@ def autoschedule(
     search_model: str,
     on_step: OnStep = untold,
     is_enough: Callable[[], bool] = lambda: False,
-) -> dict[str, Unfinished]:
+) -> Searched:
     """Ansor's own search, until the log has so many trials of each kernel, the seconds end, or
     `is_enough`, which is asked before each round of a kernel.
 
     It goes round by round, some trials of each kernel, so that a search that ends early has served
-    all of them. Returns by workload why a kernel's search did not end, for those where it did not.
+    all of them.
     """
-    failed: dict[str, Unfinished] = {}
+    unfinished: dict[str, Unfinished] = {}
     exhausted: set[str] = set()  # which have no schedule left that was not tried
     kernels, budget = _dearest_first(model.kernels), Budget(seconds)
     target = str(model.candidate.target)
@@ -155,14 +172,14 @@ def autoschedule(
     for number, enough in enumerate(rounds):
         tried = Counter(line.workload for line in read_ansor(log) if line.target == target)
         for done, kernel in enumerate(kernels):
-            if kernel.workload in {*failed, *exhausted} or tried[kernel.workload] >= enough:
+            if kernel.workload in {*unfinished, *exhausted} or tried[kernel.workload] >= enough:
                 continue
             step = (number * len(kernels) + done, len(rounds) * len(kernels))
             on_step(kernel.name, *step)
             if is_enough():
-                return failed
+                return Searched(MATCHED, unfinished)
             if budget.is_spent:
-                failed[kernel.workload] = Unfinished("no time left", is_late=True)
+                unfinished[kernel.workload] = Unfinished("no time left", is_late=True)
                 continue
             arguments = {
                 "candidate": model.candidate.to_json(),
@@ -179,10 +196,11 @@ def autoschedule(
                 [reply] = workers.run([job], concurrency=1)
             if reply.outcome != "ok":
                 reason = f"{reply.outcome}: {reply.message}"
-                failed[kernel.workload] = Unfinished(reason, reply.outcome == "timeout")
+                unfinished[kernel.workload] = Unfinished(reason, reply.outcome == "timeout")
             elif not reply.value["trials"]:
                 exhausted.add(kernel.workload)
-    return failed
+    is_late = any(each.is_late for each in unfinished.values())
+    return Searched(TIME if is_late else TRIALS, unfinished)
 
 
 def _dearest_first(kernels: Sequence[Kernel]) -> list[Kernel]:

@@ -94,10 +94,7 @@ class Transfer:
         What the log tells of is not tried again; nothing else runs while something is.
         """
         known = trials_of(self._log)
-        sources = {
-            trial_key(candidate.target, kernel, source): source
-            for source in self.sources_for(kernel)
-        }
+        sources = self._by_key(candidate, kernel)
         trials = [Trial(source, **known[key]) for key, source in sources.items() if key in known]
         untried = {key: source for key, source in sources.items() if key not in known}
         if not untried:
@@ -118,12 +115,26 @@ class Transfer:
                     break
                 trial = dataclasses.replace(trial, took=time.monotonic() - start)
                 is_warm = trial.outcome != DIED
-                if is_warm or left >= _TELLING * self._trial_seconds:
-                    facts = dataclasses.asdict(trial)
-                    del facts["source"]
-                    note_trial(self._log, key, facts)
+                if not is_warm and left < _TELLING * self._trial_seconds:
+                    continue
+                facts = dataclasses.asdict(trial)
+                del facts["source"]
+                note_trial(self._log, key, facts)
                 trials.append(trial)
         return trials
+
+    def untried(self, candidate: CandidateModule, kernel: Kernel) -> list[Source]:
+        """What to_kernel did not come to, which it tries when it is called again."""
+        known = trials_of(self._log)
+        return [
+            source for key, source in self._by_key(candidate, kernel).items() if key not in known
+        ]
+
+    def _by_key(self, candidate: CandidateModule, kernel: Kernel) -> dict[str, Source]:
+        return {
+            trial_key(candidate.target, kernel, source): source
+            for source in self.sources_for(kernel)
+        }
 
     def _try(
         self, candidate: CandidateModule, kernel: Kernel, source: Source, left: float

@@ -160,6 +160,12 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
     return dataclasses.replace(model, kernels=kernels)
 
 
+def untried_text(count: int) -> str:
+    """What --seconds left of a transfer, and what to do about it."""
+    what = "1 schedule was" if count == 1 else f"{count} schedules were"
+    return f"{what} not tried when --seconds ended: run the same command again to go on"
+
+
 def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
     if options.json:
         print(json.dumps(facts, indent=1))

@@ -18,7 +18,7 @@ from ...transfer.kernel import Kernel
 from ...transfer.kernel_text import texts_of
 from ...transfer.log import read_ansor, sources_of
 from ...transfer.timeline import model_seconds, timeline, transfer_seconds
-from ...tuner.pipeline import autoschedule, one_worker, transfer_to
+from ...tuner.pipeline import autoschedule, count_untried, one_worker, transfer_to
 from ...tuner.session import check_cost_model
 from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from ..parser import add_progress
@@ -37,6 +37,7 @@ from .common import (
     print_facts,
     scores_of,
     sources_named,
+    untried_text,
     wanted_kernels,
 )
 
@@ -103,7 +104,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
     with one_worker() as workers:
         model = open_net(options.model, options, workers)
         with steps("tuning", options.progress) as on_step:
-            failed = autoschedule(
+            searched = autoschedule(
                 model,
                 workers,
                 options.log,
@@ -116,16 +117,22 @@ def _autoschedule(options: argparse.Namespace) -> int:
     names = {each.workload: each.name for each in model.kernels}
     if not options.json:
         names = texts_of(model.kernels)
-    counts = {"kernels": len(names), "searched": len(names) - len(failed)}
+    target = str(model.candidate.target)
+    tried = {line.workload for line in read_ansor(options.log) if line.target == target}
+    unfinished = searched.unfinished
+    failed = {key: each.reason for key, each in unfinished.items() if not each.is_late}
     print_facts(
         options,
         {
-            **counts,
-            "failed": {names[key]: each.reason for key, each in failed.items()},
+            "kernels": len(names),
+            "searched": len(tried & set(names)),
+            "ended": searched.ended,
+            "late": len(unfinished) - len(failed),
+            "failed": {names[key]: reason for key, reason in failed.items()},
             "seconds": round(_took(options.log), 1),
         },
     )
-    return 0 if counts["searched"] else 1
+    return 1 if failed or not tried & set(names) else 0
 
 
 def _time_of(log: Path) -> float:
@@ -182,29 +189,35 @@ def _transfer(options: argparse.Namespace) -> int:
         transfer = Transfer(sources, options.log, workers, most=options.schedules)
         with steps("tuning", options.progress) as on_step:
             trials = transfer_to(model, transfer, options.seconds, on_step)
+        untried = count_untried(model, transfer)
     texts = texts_of(model.kernels)
     rows = [
         _transferred(kernel, texts[kernel.workload], trials[kernel.workload])
         for kernel in model.kernels
     ]
     all_trials = [trial for found in trials.values() for trial in found]
+    reasons = Counter(trial.reason for trial in all_trials if trial.seconds is None)
     served = sum(row["seconds"] is not None for row in rows)
     summary = {
         "from": list(map(str, logs)),
         "kernels": len(rows),
         "served": served,
         "outcomes": outcomes(all_trials),
+        "untried": untried,
         "seconds": round(sum(trial.took for trial in all_trials), 1),
         "log": str(options.log),
     }
     if options.json:
-        reasons = Counter(trial.reason for trial in all_trials if trial.seconds is None)
         print(json.dumps({**summary, "reasons": reasons, "rows": rows}, indent=1))
     else:
         for row in rows:
             best = "-" if row["seconds"] is None else format_seconds(row["seconds"])
             print(f"{row['text']}: {best} of {row['trials']} trials")
+        for reason, count in reasons.most_common():
+            print(f"{count} schedule{'s' * (count > 1)} did not work: {reason}")
         print_facts(options, summary)
+        if untried:
+            print(untried_text(untried))
     return 0 if served else 1
 
 
