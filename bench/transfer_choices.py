@@ -13,17 +13,15 @@ Docs: docs/transfer.md. Test: bench/test_transfer.py.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import statistics
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import transfer
-from harness import arguments, records
+from harness import arguments
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table
 
@@ -63,7 +61,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     RuntimeError with its message where it fails."""
     command = [sys.executable, "-m", "tvm.relay.collage", "tt", "many"]
     sources = [transfer.log_of(each, options) for each in options.nets if each != name]
-    command += [str(transfer.file_of(name, options)), "-o", str(folder_for(sources, options))]
+    command += [str(transfer.file_of(name, options)), "-o", str(options.folder / "many")]
     command += ["--from", *map(str, sources), "--schedules", str(options.schedules)]
     command += ["--rounds", str(options.rounds), "--target", options.target]
     command += ["--seconds", str(_MOST_SECONDS)]
@@ -71,17 +69,12 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     if done.returncode:
         raise RuntimeError(f"{name}: collage tt many ended with {done.returncode}")
     found = json.loads(done.stdout)
+    if found["untried"]:
+        raise RuntimeError(
+            f"{name}: {_MOST_SECONDS} seconds did not suffice: run it again to go on"
+        )
     [choice] = found["choices"]
     return {"rows": found["rows"], "choice": choice}
-
-
-def folder_for(sources: Sequence[Path], options: argparse.Namespace) -> Path:
-    """Where `collage tt many` keeps what it found: it goes on with what is there, which must be of
-    the same logs and conditions."""
-    conditions = transfer.conditions_of(options)
-    counted = {name: conditions[name] for name in transfer.COUNTED}
-    logs = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in sources}
-    return options.folder / f"many-{records.digest({**counted, 'logs': logs})}"
 
 
 def summary(found: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 """The whole pipeline of `collage tt` on two tiny nets, each step with a handful of trials, to what
 transfers gained beside a search, who was the best source, and a picture."""
 
+import argparse
 import dataclasses
 import json
 import math
@@ -12,7 +13,15 @@ from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import many
 from tvm.relay.collage.cli.tt.many import Row
 from tvm.relay.collage.costs.statistics import Interval
-from tvm.relay.collage.transfer.log import note_trial, read_ansor
+from tvm.relay.collage.transfer.kernel import Kernel
+from tvm.relay.collage.transfer.log import (
+    note_trial,
+    read_ansor,
+    sources_of,
+    trial_key,
+    trials_of,
+)
+from tvm.relay.collage.tuner.pipeline import Model
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
 MEASURED = ["--rounds", 3, "--progress", "quiet", *SHAPE]
@@ -67,33 +76,91 @@ def test_a_search_stops_at_the_transfers_time_or_when_it_matches(pipeline, folde
     found = answer(
         capsys, "autoschedule", *search, "--log", logs["large"], "--same-time", brief, code=1
     )
-    assert list(found["failed"].values()) == ["no time left"]  # it took longer already
-    # Its own trials are as fast as themselves.
+    assert (found["searched"], found["ended"], found["late"]) == (0, "time", 1)
+    # The search before it left trials, so that an end by time is no failure.
     log = logs["small"]
     before = len(read_ansor(log))
+    found = answer(capsys, "autoschedule", *search, "--log", log, "--same-time", brief)
+    assert (found["searched"], found["ended"], found["late"]) == (1, "time", 1)
+    # Its own trials are as fast as themselves.
     found = answer(capsys, "autoschedule", *search, "--log", log, "--match", log)
+    assert (found["searched"], found["ended"], found["late"]) == (1, "matched", 0)
     assert found["failed"] == {} and len(read_ansor(log)) == before
 
 
 def test_many_tells_what_the_heuristic_chose_and_what_was_best(pipeline, folder, capsys):
+    """From another model's log and from both pooled, of which the model's own is left out."""
     nets, logs = pipeline
     capsys.readouterr()
-    many = ["many", nets["small"], nets["large"], "--from", logs["large"], "-o", folder / "many"]
-    found = answer(capsys, *many, "--rounds", 3, *LIMITS)
-    [row] = found["rows"]  # no model from its own log
-    assert (row["model"], row["log"], row["served"]) == ("small", "large", 1)
-    assert (
-        set(row["speedup"]) == {"value", "low", "high"}
-        and row["score"] == 1.0
-        and row["search_seconds"] > 0
-    )
-    small, large = found["choices"]
-    assert small["chosen"] == small["best"] == {"log": "large", "speedup": row["speedup"]}
-    assert large == {"model": "large", "chosen": None, "best": None, "pooled": None}
-    assert answer(capsys, *many, "--rounds", 3, *LIMITS) == found  # nothing is done again
-    assert main(["tt", *map(str, many), *map(str, LIMITS)]) == 0
-    text = capsys.readouterr().out
-    assert "small: chosen large" in text and "large: nothing to choose of" in text
+    given = ["--from", logs["large"], logs["small"], "--runs", 2, "-o", folder / "many"]
+    many = ["many", nets["small"], *given, "--rounds", 3, *LIMITS]
+    late = answer(capsys, *many, "--seconds", 1e-3)
+    assert (late["rows"], late["choices"]) == ([], [])  # what time ended is no row
+    assert late["untried"] == [
+        {"model": "small", "log": log, "schedules": 2} for log in ("large", "pooled")
+    ]
+    found = answer(capsys, *many)
+    assert found["untried"] == []
+    single, pooled = found["rows"]
+    assert [row["log"] for row in found["rows"]] == ["large", "pooled"]
+    for row in found["rows"]:
+        assert (row["model"], row["served"], row["runs"]) == ("small", 1, 2)
+        assert set(row["speedup"]) == {"value", "low", "high"}
+        assert row["score"] == 1.0 and row["search_seconds"] > 0
+    [source] = sources_of([logs["large"]])
+    [kernel] = [each.kernel for each in sources_of([logs["small"]])]
+    [target] = {line.target for line in read_ansor(logs["small"])}
+    tried = sorted((folder / "many").glob("small-pooled-*.jsonl"))
+    assert [set(trials_of(log)) for log in tried] == 2 * [{trial_key(target, kernel, source)}]
+    [choice] = found["choices"]
+    assert choice["chosen"] == choice["best"] == {"log": "large", "speedup": single["speedup"]}
+    assert choice["pooled"] == {"log": "pooled", "speedup": pooled["speedup"]}
+    assert answer(capsys, *many) == found  # nothing is done again
+    assert main(["tt", *map(str, many)]) == 0
+    assert "small: chosen large" in capsys.readouterr().out
+
+
+QUESTION = {"target": "llvm", "shape": [], "best": 1, "schedules": None, "without": []}
+QUESTION |= {"rounds": 30, "runs": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"best": 2}, {"schedules": 3}, {"without": ["conv2d"]}, {"rounds": 9}, {"runs": 2}]
+    + [{"target": "llvm -num-cores=2"}, {"shape": [("x", (1, 3))]}, "model", "log"],
+    ids=str,
+)
+def test_a_row_is_of_its_options_and_of_what_its_files_contain(tmp_path, change):
+    model, own, other = (tmp_path / name for name in ("net.onnx", "net.jsonl", "other.jsonl"))
+    for path in (model, own, other):
+        path.write_text(path.name)
+    logs = {"net": [own], "other": [other], many.POOLED: [own, other]}
+
+    def questions(**more):
+        return many._questions(model, logs, argparse.Namespace(**QUESTION, **more))
+
+    before = questions()
+    assert {each.log: given for each, given in before.items()} == {
+        "other": [other],
+        many.POOLED: [other],
+    }
+    own.write_text("grown")
+    assert questions(seconds=1.0) == before
+    if isinstance(change, str):
+        {"model": model, "log": other}[change].write_text("grown")
+        after = questions()
+    else:
+        after = many._questions(model, logs, argparse.Namespace(**{**QUESTION, **change}))
+    assert len(after) == 2 and not set(after) & set(before)
+
+
+def test_a_log_of_another_name_with_the_models_own_kernels_is_named(caplog):
+    own, shared, foreign = (Kernel(each, each, "kind", (), (1,), 1.0) for each in "abc")
+    model = Model(None, [own, shared])
+    many._warn_of_own("net", model, {"net-2": [own, shared], "half": [shared], "far": [foreign]})
+    [record] = caplog.records
+    assert "the log net-2 has schedules of 2 of the 2 kernels of net itself" in record.getMessage()
+    assert "name it net.jsonl" in record.getMessage()
 
 
 @pytest.mark.parametrize("more", [["--without", "conv2d"], ["--schedules", "1"]], ids=str)
@@ -126,11 +193,14 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
         assert words in answer(capsys, *arguments, code=1)["error"]
     twice = ["--from", logs["large"], logs["large"], "-o", folder / "many"]
     found = answer(capsys, "many", nets["small"], *twice, code=2)
-    assert "names of their own" in found["error"]
+    assert "logs need names of their own" in found["error"]
+    given = ["--from", logs["large"], "-o", folder / "many"]
+    found = answer(capsys, "many", nets["small"], nets["small"], *given, code=2)
+    assert "models need names of their own" in found["error"]
 
 
 def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
-    row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 1.4, math.inf), "")
+    row = Row("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 1.4, math.inf), "")
     older = {**row.to_json(), "speedup": [1.5, 1.4, 1.6]}
     lines = [row.to_json(), older, {**row.to_json(), "model": "other", "speedup": None}]
     file = tmp_path / "many.jsonl"
@@ -142,14 +212,16 @@ def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
     caplog.clear()
     file.write_text(json.dumps(row.to_json(), allow_nan=False))
     assert many._known(file) and not caplog.records
-    assert found["net", "log"] == row and found["other", "log"].speedup is None
+    other = dataclasses.replace(row, model="other", speedup=None)
+    assert found == {row.question: row, other.question: other}
     assert many._choice("net", list(found.values())).Summary() == (
         "net: chosen log 1.500, best log 1.500"
     )
+    assert many._choice("net", []).Summary() == "net: nothing to choose of"
 
 
 def test_a_row_of_few_rounds_has_no_interval():
-    row = Row("net", "log", 1.0, 2, 1, 3.0, 1, Interval(1.5, 0.0, math.inf), "")
+    row = Row("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 0.0, math.inf), "")
     assert row.Summary().startswith(
         "net from log: 1.500 times as fast as untuned (too few rounds to be sure), 1 of 2 kernels"
     )

@@ -3,31 +3,36 @@
 and what the heuristic would have chosen beside the best that could be.
 
 Test: cli/test_tt_compare.py.
-Each pair is a record of the output folder, so that a run that was stopped goes on.
+Each pair is a record of the output folder, so that a run that was stopped goes on. A record says
+what it was made of, so that other options or a log that has grown make another one.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import json
 import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
 from ...files import check_file_path, make_folder, parse_json
+from ...machine.environment import cpu_model
 from ...progress import steps
+from ...targets import host_named
 from ...timing.comparison import paired_ratio
 from ...transfer.choose import scores, shares
+from ...transfer.kernel import Kernel
 from ...transfer.log import sources_of
 from ...transfer.timeline import transfer_seconds
 from ...tuner.end_to_end import UNTUNED, compare_records
-from ...tuner.pipeline import Model, check_is_file, one_worker, transfer_to
+from ...tuner.pipeline import Model, check_is_file, count_untried, one_worker, transfer_to
 from ...tuner.transfer import Transfer, best_of
 from ...tuning.logs import append_line, load_records
 from .common import (
@@ -38,6 +43,7 @@ from .common import (
     open_net,
     positive,
     sources_named,
+    untried_text,
     wanted_kernels,
 )
 
@@ -47,24 +53,41 @@ POOLED = "pooled"
 _RECORDS = "many.jsonl"
 
 
+class Question(NamedTuple):
+    """What a row answers. inputs: a digest of the model, the logs, and all that decides which
+    trials are made and how fast they are."""
+
+    model: str
+    log: str
+    inputs: str
+    rounds: int
+    runs: int
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """What a model gained from a log.
 
-    score: what the log promised. served: how many of its kernels got a schedule. search_seconds:
-    the median of so many runs. speedup: untuned over it, None where it could not be timed, with the
-    reason in `failure`.
+    inputs, rounds, runs: as in Question. score: what the log promised. served: how many of its
+    kernels got a schedule. search_seconds: the median of the runs. speedup: untuned over it, None
+    where it could not be timed, with the reason in `failure`.
     """
 
     model: str
     log: str
+    inputs: str
+    rounds: int
+    runs: int
     score: float
     kernels: int
     served: int
     search_seconds: float
-    runs: int
     speedup: Interval | None
     failure: str
+
+    @property
+    def question(self) -> Question:
+        return Question(self.model, self.log, self.inputs, self.rounds, self.runs)
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
@@ -123,7 +146,14 @@ def add_actions(add: Any) -> None:
         "transfer to each model from each log and from all, and compare what choose would take "
         "with what proved best",
     )
-    action.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="an ONNX file")
+    action.add_argument(
+        "models",
+        nargs="+",
+        type=Path,
+        metavar="MODEL",
+        help="an ONNX file; a log of the same name (net.jsonl for net.onnx) is taken to be of the "
+        "model's own search, which is not transferred to it",
+    )
     add_output(
         action, "FOLDER", "the folder to write logs and results to; run again with it to go on"
     )
@@ -155,39 +185,73 @@ def _many(options: argparse.Namespace) -> int:
     logs = {path.stem: [path] for path in sources}
     if len(logs) < len(sources) or POOLED in logs:
         raise OptionError(f"logs need names of their own, and none may be {POOLED}")
+    if len({path.stem for path in options.models}) < len(options.models):
+        raise OptionError("models need names of their own: copy those of one name to other names")
     if len(logs) > 1:
         logs[POOLED] = sources
     known = _known(options.output / _RECORDS)
-    rows = []
+    rows, untried = [], {}
     for path in options.models:
-        missing = {name: each for name, each in logs.items() if (path.stem, name) not in known}
-        # A model's own log is no other model's.
-        missing.pop(path.stem, None)
+        asked = _questions(path, logs, options)
+        missing = {each: own for each, own in asked.items() if each not in known}
         if missing:
-            for row in _rows_of(path, missing, options):
+            found, late = _rows_of(path, missing, options)
+            for row in found:
                 append_line(options.output / _RECORDS, json.dumps(row.to_json()))
-                known[row.model, row.log] = row
-        rows += [known[path.stem, name] for name in logs if (path.stem, name) in known]
-    choices = [_choice(path.stem, rows) for path in options.models]
+                known[row.question] = row
+            untried.update(late)
+        rows += [known[each] for each in asked if each in known]
+    late_models = {each.model for each in untried}
+    models = [path.stem for path in options.models if path.stem not in late_models]
+    choices = [_choice(model, rows) for model in models]
     if options.json:
         found = {
             "rows": [row.to_json() for row in rows],
             "choices": [choice.to_json() for choice in choices],
+            "untried": [
+                {"model": each.model, "log": each.log, "schedules": count}
+                for each, count in untried.items()
+            ],
         }
         print(json.dumps(found, indent=1))
     else:
+        late_texts = [
+            f"{each.model} from {each.log}: {untried_text(count)}"
+            for each, count in untried.items()
+        ]
         told = [*(row.Summary() for row in rows), *(choice.Summary() for choice in choices)]
-        print("\n".join(told))
+        print("\n".join([*told, *late_texts]))
     return 0
 
 
-def _known(records: Path) -> dict[tuple[str, str], Row]:
-    """Rows of earlier runs, by model and log; how many could not be read is logged."""
+def _questions(
+    path: Path, logs: Mapping[str, Sequence[Path]], options: argparse.Namespace
+) -> dict[Question, Sequence[Path]]:
+    """What is asked of a model, and the logs of each: a model's own log is no other model's."""
+    target = str(host_named(options.target, "--target"))
+    settings = [target, cpu_model(), options.shape, options.best, options.schedules]
+    settings += [sorted(options.without), _digest(path.read_bytes())]
+    found = {}
+    for name, given in logs.items():
+        own = [each for each in given if each.stem != path.stem]
+        if own:
+            contents = [_digest(each.read_bytes()) for each in own]
+            inputs = _digest(json.dumps([*settings, contents]).encode())
+            found[Question(path.stem, name, inputs, options.rounds, options.runs)] = own
+    return found
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+def _known(records: Path) -> dict[Question, Row]:
+    """Rows of earlier runs; how many could not be read is logged."""
     found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
             row = Row.from_json(parse_json(text))
-            found[row.model, row.log] = row
+            found[row.question] = row
         except (ValueError, TypeError, KeyError):
             unreadable += 1
     if unreadable:
@@ -201,23 +265,30 @@ def _known(records: Path) -> dict[tuple[str, str], Row]:
 
 
 def _rows_of(
-    path: Path, logs: Mapping[str, Sequence[Path]], options: argparse.Namespace
-) -> list[Row]:
-    """What one model gains from each of the logs, all measured beside each other."""
+    path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
+) -> tuple[list[Row], dict[Question, int]]:
+    """What one model gains from each of the logs, all measured beside each other; and how many
+    schedules time left untried where it did not suffice, which have no row yet."""
     with one_worker() as workers:
         model = wanted_kernels(open_net(path, options, workers), options.without)
-        names = {name: [*given] for name, given in logs.items()}
-        models = {
-            name: [source.kernel for source in sources_of(given)] for name, given in names.items()
-        }
-        promised = scores(shares(model.kernels, {}), models)
-        runs, records = {}, {}
-        for name, given in names.items():
-            own = [each for each in given if each.stem != path.stem]
-            runs[name] = [
-                _transferred(model, name, own, run, options, workers) for run in range(options.runs)
+        sources = {each.log: [one.kernel for one in sources_of(own)] for each, own in asked.items()}
+        _warn_of_own(path.stem, model, sources)
+        promised = scores(shares(model.kernels, {}), sources)
+        runs, untried = {}, {}
+        for each, own in asked.items():
+            made = [
+                _transferred(model, each, own, run, options, workers) for run in range(each.runs)
             ]
-            records[name] = load_records([Path(runs[name][0]["log"])], model.candidate.target)
+            if left := sum(run["untried"] for run in made):
+                untried[each] = left
+            else:
+                runs[each] = made
+        if not runs:
+            return [], untried
+        records = {
+            each.log: load_records([Path(made[0]["log"])], model.candidate.target)
+            for each, made in runs.items()
+        }
         with steps("comparing", options.progress) as on_step:
             found = compare_records(
                 model.candidate, records, workers, options.rounds, on_step=on_step
@@ -225,43 +296,60 @@ def _rows_of(
     by_name = {item.name: item for item in found}
     untuned = by_name[UNTUNED]
     rows = []
-    for name, made in runs.items():
-        item = by_name[name]
+    for each, made in runs.items():
+        item = by_name[each.log]
         is_timed = bool(item.samples and untuned.samples)
         rows.append(
             Row(
-                path.stem,
-                name,
-                round(promised[name], 4),
+                *each,
+                round(promised[each.log], 4),
                 len(model.kernels),
                 made[0]["served"],
                 statistics.median(run["seconds"] for run in made),
-                len(made),
                 paired_ratio(untuned.samples, item.samples) if is_timed else None,
                 "" if is_timed else item.cost.Summary(),
             )
         )
-    return rows
+    return rows, untried
+
+
+def _warn_of_own(name: str, model: Model, sources: Mapping[str, Sequence[Kernel]]) -> None:
+    """A log of the model's own search under another name would be taken for another model's."""
+    workloads = {kernel.workload for kernel in model.kernels}
+    for log, kernels in sources.items():
+        shared = len(workloads & {kernel.workload for kernel in kernels})
+        if log != POOLED and 2 * shared > len(workloads):
+            _logger.warning(
+                "the log %s has schedules of %d of the %d kernels of %s itself: if it is of that "
+                "model's own search, name it %s.jsonl, so that it is not transferred to it",
+                log,
+                shared,
+                len(workloads),
+                name,
+                name,
+            )
 
 
 def _transferred(
     model: Model,
-    name: str,
+    question: Question,
     logs: Sequence[Path],
     run: int,
     options: argparse.Namespace,
     workers: Any,
 ) -> dict[str, Any]:
     """One run of transferring; its log is the memory of one that was stopped."""
-    label = Path(model.candidate.label).stem
-    log = options.output / f"{label}-{name}-{run}.jsonl"
+    label = f"{question.model}-{question.log}-{question.inputs}-{run}"
+    log = options.output / f"{label}.jsonl"
     log.touch()
     sources = sources_of(logs, options.best)
     transfer = Transfer(sources, log, workers, most=options.schedules)
     with steps("tuning", options.progress) as on_step:
         trials = transfer_to(model, transfer, options.seconds, on_step)
     served = sum(best_of(found) is not None for found in trials.values())
-    return {"log": str(log), "served": served, "seconds": transfer_seconds(log)}
+    untried = count_untried(model, transfer)
+    seconds = transfer_seconds(log)
+    return {"log": str(log), "served": served, "untried": untried, "seconds": seconds}
 
 
 def _choice(model: str, rows: Sequence[Row]) -> Choice:
