@@ -76,7 +76,7 @@ def test_info_joins_a_models_kernels_with_those_of_logs(log, tmp_path, monkeypat
 @pytest.fixture
 def opened(monkeypatch):
     """A model of two kernels, of which a log has the trials of one."""
-    model = Model(SimpleNamespace(target=TARGET), [kernel(conv), kernel(dense)])
+    model = Model(SimpleNamespace(target=str(TARGET)), [kernel(conv), kernel(dense)])
     monkeypatch.setattr(search, "open_net", lambda *_: model)
 
 
