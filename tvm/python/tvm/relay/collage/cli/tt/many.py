@@ -190,13 +190,14 @@ def _many(options: argparse.Namespace) -> int:
     if len(logs) > 1:
         logs[POOLED] = sources
     known = _known(options.output / _RECORDS)
-    rows, untried = [], {}
+    rows: list[Row] = []
+    untried: dict[Question, int] = {}
     for path in options.models:
         asked = _questions(path, logs, options)
         missing = {each: own for each, own in asked.items() if each not in known}
         if missing:
-            found, late = _rows_of(path, missing, options)
-            for row in found:
+            made, late = _rows_of(path, missing, options)
+            for row in made:
                 append_line(options.output / _RECORDS, json.dumps(row.to_json()))
                 known[row.question] = row
             untried.update(late)
@@ -231,7 +232,7 @@ def _questions(
     target = str(host_named(options.target, "--target"))
     settings = [target, cpu_model(), options.shape, options.best, options.schedules]
     settings += [sorted(options.without), _digest(path.read_bytes())]
-    found = {}
+    found: dict[Question, Sequence[Path]] = {}
     for name, given in logs.items():
         own = [each for each in given if each.stem != path.stem]
         if own:
