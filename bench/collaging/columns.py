@@ -27,6 +27,7 @@ from tvm.relay.collage.costs.kernel import KernelChoice, for_candidates
 from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.graph_search import coarse_plans
 from tvm.relay.collage.graph_search.decide import simplest_first
+from tvm.relay.collage.graph_search.search import GraphSearch
 from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measured import Session, choose_kernels, open_session
 from tvm.relay.collage.messages import last_line
@@ -79,6 +80,7 @@ def trial(request: dict[str, Any]) -> Facts:
         targets = _targets(request["backends"]).all
         result = collage.optimize(mod, params, targets)
         yield facts_of_search(result)
+        yield {"whole_plans": whole_plans(result.search)}
         prepared = prepare(mod, params, collage.host_target(), opt_level=3)
         libraries = Libraries(files.folder)
         columns, spent = [], []
@@ -243,6 +245,18 @@ def facts_of_search(result: collage.Result) -> dict[str, Any]:
         ],
         "own_kernels": sum(map(_is_own, result.kernels)),
     }
+
+
+def whole_plans(search: GraphSearch | None) -> dict[str, Any] | None:
+    """How many whole plans were tried, and the seconds of each after the first batch, which finds
+    no compiled parts to reuse. None without a search of whole plans."""
+    if search is None:
+        return None
+    first, later_seconds = collage.CollageOptions.current().graph_search_population, None
+    if later := search.trials[first:]:
+        began = search.trials[first - 1].seconds
+        later_seconds = (later[-1].seconds - began) / len(later)
+    return {"tried": len(search.trials), "later_seconds": later_seconds}
 
 
 def searched_placement(result: collage.Result) -> collage.Placement | None:

@@ -14,7 +14,9 @@ from bench_nets import small_classifier
 from collaging import columns, page
 from collaging.judge import Column, Shipped, judge
 from tuning_nets import TARGET, conv, dense, some_lines
+from tvm.relay.collage.graph_search.search import GraphSearch, PlanTrial
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.run_pass import options_set
 from tvm.relay.collage.tuning import load_records, records_in_force
 
 BACKENDS = ["dnnl", "cblas", "openvino"]
@@ -154,7 +156,8 @@ def test_the_page_says_what_the_records_say():
     assert "| the zoo | 1 | 2 | 1 | 2 |" in text
     assert "| the zoo | 1 | the best single backend | 2 | 1.095" in text
     gains = [line.split(" | ") for line in text.splitlines() if "| the fastest peer |" in line]
-    assert [(line[3], *line[5:]) for line in gains] == [("2", "0", "1 |")]
+    # Of all nets and of those of the zoo, which are the same here.
+    assert [(line[3], *line[5:]) for line in gains] == 2 * [("2", "0", "1 |")]
     assert "| mixed | 1 | 2 | collage | dnnl 2 parts (5 operators), tvm 1 operator | yes |" in text
     assert "| the best single backend without own kernels | 2 | 2.191" in text
     assert (
@@ -162,7 +165,8 @@ def test_the_page_says_what_the_records_say():
         and "graph_search local" in text
     )
     assert "| bad | 1 | import | no such operator: a\\|b |" in text
-    assert "| mixed | 1 | 31 | 9 | 0 | 50 | 40 | 2 | 3 |" in text
+    # An older record does not say how many whole plans were tried.
+    assert "| mixed | 1 | 1 | 0 | 30 | 31 | 9 | 0 | - | - | 50 | 40 | 2 | 3 |" in text
     # Nobody gave tuning records: they have no columns.
     assert "| **geometric mean** |  | **0.500** | **1.095** | - | **1.095** |" in text
     assert "| graph_search local | none | 2026-11-24 | 012345678 |" in text
@@ -170,6 +174,43 @@ def test_the_page_says_what_the_records_say():
     # Beside itself, and with rounds too few for an upper end.
     text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
     assert "| 1.00 |" in text and "| 1.00 (too few rounds to be sure) |" in text
+
+
+def test_the_page_says_what_is_aimed_at_and_how_much_of_it_is_reached():
+    slower, unsure = [0.9, 0.8, 0.99], [0.5, 0.0, None]
+    nets = [
+        made("resnet50", [1.2, 1.1, 1.3], slower, **{"from": page.PEERS}),
+        made("own", [1.0, 1.0, 1.0], unsure, is_single=True, own_kernels=3),
+    ]
+    text = page.tables(nets)
+    for line in (
+        "all | 1 | geometric mean over the best single backend | at least 1.08 |"
+        " 1.095 [1.051, 1.142] | 2",
+        "all | 1 | upper bound over the best single backend below 1.00 | on none | on 0 | 2",
+        "all | 1 | lower bound over the best single backend at 0.97 or more | on all | on 2 | 2",
+        "all | 1 | upper bound over the fastest peer below 1.00 | on none | on 1 | 2",
+        "all | 1 | lower bound over the fastest peer at 0.97 or more | on all | on 0 | 2",
+        "all | 1 | seconds to the op-level plan of resnet50 | at most 60 | 31 | 1",
+        "the peers' benchmark | 1 | a mix ships, own kernels counted | on at least 8 | on 1 | 1",
+        "the zoo | 1 | a mix ships, own kernels counted | on at least 10 | on 1 | 1",
+        "the zoo | 1 | a mix ships, own kernels not counted | - | on 0 | 1",
+        "all | 1 | 2 | 1 | 2",
+    ):
+        assert f"| {line} |\n" in text
+
+
+def test_a_later_whole_plan_costs_what_those_after_the_first_batch_do():
+    def searched(*ends):
+        trials = [PlanTrial("", "", "", Cost.given(1.0), end, 1.0, False) for end in ends]
+        return GraphSearch("local", trials=tuple(trials))
+
+    with options_set({"graph_search_population": 2}):
+        found = columns.whole_plans(searched(40.0, 40.0, 46.0, 46.0, 49.0))
+        assert found == {"tried": 5, "later_seconds": 3.0}
+        assert columns.whole_plans(searched(40.0)) == {"tried": 1, "later_seconds": None}
+    assert columns.whole_plans(None) is None
+    text = page.tables([made("net", None, None, whole_plans=found)])
+    assert "| 31 | 9 | 0 | 5 | 3.0 | 50 | 40 |" in text
 
 
 def test_the_page_says_how_each_net_was_measured():
@@ -307,6 +348,7 @@ def test_a_small_net_through_all_of_it(small, tmp_path, monkeypatch):
     assert found["shipped"]["plan"] and found["fastest_peer"] == "onnxruntime"
     # Its best plan is often that of a column, whose figure it then has.
     assert found["graph_level"]["plan"] and found["graph_level"]["over_single"]
+    assert found["whole_plans"]["tried"] > 0
     new = {each["name"]: each["new"] for each in found["columns_spent"]}
     assert new["tvm"] == new["+winograd"] == 0  # all in the store, or nothing to ask
     whole = {"net": "small", "size": 0, "batch": 1, "from": page.PEERS, "failure": None}

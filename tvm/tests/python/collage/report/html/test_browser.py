@@ -375,8 +375,16 @@ def test_a_plan_that_a_search_tried_is_drawn(chrome, show, folder):
     show(path.as_uri())
     find(chrome, "#search summary").click()
     assert "evolutionary, 12 genes, 30 plans, 3 failed" in text_of(chrome, "#search-body")
+    # Once by trial, and once by seconds, of which each trial takes as many.
+    labels = [each.text for each in chrome.find_elements("css selector", ".history .middle")]
+    assert labels == ["trial, to 30", "seconds since the search began, to 116"]
+    places = "return [...document.querySelectorAll('.history')].map((picture) => "
+    places += "[...picture.querySelectorAll('.trial')].map((dot) => +dot.getAttribute('cx')))"
+    by_trial, by_seconds = chrome.execute_script(places)
+    assert by_trial[0] == pytest.approx(64 + 684 / 30) and by_seconds[0] == 64
+    assert by_trial[-1] == by_seconds[-1] == 748
     dots = chrome.find_elements("css selector", ".trial.drawn")
-    assert len(dots) == 12
+    assert len(dots) == 2 * 12
     dots[0].click()
     assert find(chrome, "#plan").get_property("value").startswith("trial-")
 
