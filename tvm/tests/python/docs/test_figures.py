@@ -31,6 +31,7 @@ ALLOWED = {
         "(99.99 %), and by more than 1 %": "limit",
         "at most 2 % longer": "limit",
         "up to 8 times": "limit",
+        "more than 1.25 times": "limit",
         "more than 2 % behind": "limit",
         "noise of 3 %, a plan that is 5 % faster": "test",
         "With 10 % noise": "test",

@@ -15,6 +15,7 @@ from tvm.relay.collage.costs.kernel import (
     choose,
     for_candidates,
     kernels_in,
+    of_others,
     with_kernels,
 )
 
@@ -60,6 +61,21 @@ def test_a_choice_says_what_all_kernels_took():
     choice = chosen(other=timed(2e-3), third=FAILED)
     assert choice.times() == "usual 1 s, other 2 ms, third unsupported"
     assert choice.Summary().startswith("dnnl: dense by other (usual 1 s, ")
+
+
+def test_a_step_stands_for_those_of_other_parts_where_all_agree():
+    two = [dataclasses.replace(STEP, text=text, stands_for="smaller parts") for text in ("a", "b")]
+
+    def others(*kernels):
+        costs = [{n: timed(0.5 if n == k else 1.0) for n in STEP.kernels} for k in kernels]
+        steps = [*two, STEP][: len(kernels)]
+        return of_others(steps, [choose(*each) for each in zip(steps, costs, strict=True)])
+
+    [found] = others("other", "other", "third")
+    assert (found.kernel, found.label, found.sizes) == ("other", "smaller parts", ())
+    assert found.step not in {step.key for step in two}
+    assert others("other") == [dataclasses.replace(found, tried=others("other")[0].tried)]
+    assert others("other", "third") == others("usual", "usual") == others("other", "usual") == []
 
 
 def test_keys_are_those_of_the_text_and_of_the_kernel():

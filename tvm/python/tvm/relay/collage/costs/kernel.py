@@ -34,7 +34,9 @@ class KernelStep:
     text: all that decides how long it takes, in the backend's own words. label: for people.
     kernels: their names, first the one that runs unless another is chosen. sizes: elements of its
     tensors; a part without a tensor of each size cannot have the step. budget_seconds: how long
-    its kernels are timed together; those that are far slower drop out before.
+    its kernels are timed together; those that are far slower drop out before. stands_for: the text
+    of a step of parts that are not timed, which run by the kernel on which all steps agree that
+    stand for it; "" for none.
     """
 
     backend: str
@@ -43,11 +45,17 @@ class KernelStep:
     kernels: tuple[str, ...]
     sizes: frozenset[int] = frozenset()
     budget_seconds: float = 0.5
+    stands_for: str = ""
 
     @property
     def key(self) -> str:
         """16 hex digits, equal for equal steps."""
-        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+        return kernel_key(self.text)
+
+
+def kernel_key(text: str) -> str:
+    """The key of the step of a text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,6 +138,20 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
     best = min(working, key=lambda name: costs[name].seconds or 0.0, default=usual)
     tried = tuple(TriedKernel(name, _part_cost(costs[name])) for name in step.kernels)
     return KernelChoice(step.backend, step.key, step.label, tuple(sorted(step.sizes)), best, tried)
+
+
+def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> list[KernelChoice]:
+    """The choices for parts that were not timed, by those of the steps that stand for theirs, in
+    the same order: none where these disagree, or agree on the usual kernel."""
+    found: dict[tuple[str, str], list[KernelChoice]] = {}
+    for step, choice in zip(steps, choices, strict=True):
+        if step.stands_for:
+            found.setdefault((step.backend, step.stands_for), []).append(choice)
+    return [
+        dataclasses.replace(group[0], step=kernel_key(text), label=text, sizes=())
+        for (_, text), group in found.items()
+        if len({choice.kernel for choice in group}) == 1 and not group[0].is_usual
+    ]
 
 
 def _is_surely_faster(cost: Cost, usual: Cost) -> bool:

@@ -18,7 +18,7 @@ from tvm import relay
 from ..backends.kernel_trials import steps_of_part, time_kernels
 from ..costs.cost import MOST_SECONDS, Cost, CostStatus
 from ..costs.failure import failed_cost
-from ..costs.kernel import KernelChoice, KernelStep, KernelTrial, choose
+from ..costs.kernel import KernelChoice, KernelStep, KernelTrial, choose, of_others
 from ..costs.options import MeasureOptions
 from ..exec.pool import Job
 from ..exec.reply import Reply
@@ -54,10 +54,11 @@ def choose_kernels(
     for done, step in enumerate(unknown):
         on_step(step.label, done, len(unknown))
         costs[step.key] = _measure(session.estimator, step)
-    choices = tuple(choose(step, costs[key]) for key, step in steps.items())
+    choices = [choose(step, costs[key]) for key, step in steps.items()]
+    choices += of_others(list(steps.values()), choices)
     for choice in choices:
         _logger.debug("%s", choice.Summary())
-    return choices
+    return tuple(choices)
 
 
 def _known(

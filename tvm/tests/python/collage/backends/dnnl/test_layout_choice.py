@@ -22,7 +22,7 @@ from onednn_nets import (
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
-from tvm.relay.collage.costs.kernel import choices_of, for_candidates, with_kernels
+from tvm.relay.collage.costs.kernel import choices_of, for_candidates, of_others, with_kernels
 from tvm.relay.collage.exec.pool import Job
 from tvm.relay.collage.measured import choose_kernels, open_session
 from tvm.relay.collage.measured.estimator import MeasuredCostEstimator
@@ -134,6 +134,37 @@ def test_a_choice_is_of_the_whole_part_alone():
     library = build(with_kernels(other, [choice]))
     run(library, random_inputs(function))
     assert " in blocks" not in plan_of(library)
+
+
+def test_smaller_parts_take_over_the_layouts_that_were_chosen():
+    """A part of a mix runs as the same steps do in the backend's own plan, a lone convolution
+    as oneDNN prefers: nobody else is there to agree with."""
+    whole = hand_placed(function_of(block()))
+    steps = steps_of_part(whole["dnnl_part"])
+    choices = [
+        chosen(step, "blocked" if step.kernels == LAYOUTS else step.kernels[0]) for step in steps
+    ]
+    [others] = of_others(steps, choices)
+    assert (others.kernel, others.sizes, others.backend) == ("blocked", (), "dnnl")
+    data = relay.var("x", shape=(1, 32, 10, 10))
+    smaller = nn.relu(conv(nn.relu(conv(data, 32)), 32, window=3, groups=2, seed=2))
+    for body, is_blocked in ((smaller, True), (nn.relu(conv(data, 32)), False)):
+        function = function_of(body)
+        inputs = random_inputs(function)
+        library = build(with_kernels(hand_placed(function), for_candidates([*choices, others])))
+        assert_close(run(library, inputs), reference(function_of(body), inputs))
+        assert (" in blocks of " in plan_of(library)) == is_blocked
+
+
+def test_a_part_that_was_timed_keeps_its_own_layouts():
+    whole = hand_placed(function_of(block()))
+    step = layout_step(whole)
+    [others] = of_others([step], [chosen(step, "blocked")])
+    own = chosen(step, "channels last")
+    library = build(with_kernels(whole, [own, others]))
+    run(library, random_inputs(function_of(block())))
+    plan = plan_of(library)
+    assert " with channels last" in plan and " in blocks" not in plan
 
 
 def test_a_layout_that_is_none_is_refused():

@@ -21,7 +21,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ...costs.kernel import KernelStep, kernels_in
+from ...costs.kernel import KernelStep, kernel_key, kernels_in
 from ...costs.weights import size_of
 from ...timing.in_network import KernelRuns
 from ..partition.description import to_json
@@ -30,6 +30,10 @@ from ..partition.graph import Graph, Node
 # In which layout all convolutions of a part have their data and results, where oneDNN has a kernel
 # for it ("layout" in ops_conv.cc); first what oneDNN prefers for each by itself.
 _LAYOUTS = ("any", "blocked", "channels last")
+# What a smaller part runs by: timing the layouts of each part that a search asks for would take
+# longer than the search. Without it a part of a mix would be slower than the same steps in the
+# backend's own plan, so that mixes would lose for no reason of theirs.
+_OTHER_LAYOUTS = "layouts of smaller parts"
 # Timed seconds of these. A run takes as long as the part, and few rounds settle nothing.
 _LAYOUT_SECONDS = 3.0
 
@@ -64,12 +68,12 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
         if key in chosen:
             kernel, times = chosen[key]
             _say(node, kernel=kernel, measured=times)
-    if layouts and layouts.key in chosen:
-        layout, times = chosen[layouts.key]
+    if layouts and (found := chosen.get(layouts.key) or chosen.get(kernel_key(_OTHER_LAYOUTS))):
+        layout, times = found
         convs = _convs(graph)
         for node in convs:
             _say(node, layout=layout)
-        if times:  # once, beside the first one's own
+        if times and layouts.key in chosen:  # once, beside the first one's own
             own = convs[0].attrs["strings"].get("measured")
             _say(convs[0], measured="; ".join(filter(None, [own, f"{layouts.label}: {times}"])))
 
@@ -143,7 +147,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
     shapes = [shape or (1,) for shape in graph.shapes]
     text = _text(dataclasses.replace(graph, shapes=shapes))
     label = f"layouts of {len(convs)} convolutions"
-    return KernelStep("dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS)
+    return KernelStep("dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS, _OTHER_LAYOUTS)
 
 
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
