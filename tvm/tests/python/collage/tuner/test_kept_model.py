@@ -51,7 +51,7 @@ def test_what_was_learnt_is_there_in_another_process_for_another_net(tmp_path):
 
 def test_the_best_trial_of_a_kernel_is_that_on_its_own_target(tmp_path):
     slow = task(conv)
-    [(_, fast, _)] = tasks_with_calls(conv(), Target("llvm -mcpu=x86-64-v3 -num-cores=2"))
+    [(_, fast, _)] = tasks_with_calls(conv(), Target("llvm -mcpu=nehalem -num-cores=2"))
     assert fast.workload_key == slow.workload_key
     model = KeptModel(tmp_path / "kept.npz")
     for of, faster in ((slow, 1), (fast, 10)):
