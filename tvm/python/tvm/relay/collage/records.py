@@ -51,6 +51,7 @@ def read(kind: type[Kind], value: Any) -> Kind:
     """A JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
 
     RecordError says where it is none. A field's metadata may have limits: minimum, pattern, enum.
+    The names in a class's FORMER_FIELDS are those that older files have, and are passed over.
     """
     return _reader(kind, {})(value)
 
@@ -111,6 +112,7 @@ def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
 def _class_reader(cls: type) -> Callable[[Any], Any]:
     readers = {name: _reader(kind, limits) for name, kind, limits in fields_of(cls)}
     required = required_fields(cls)
+    former = getattr(cls, "FORMER_FIELDS", frozenset())
 
     def read_class(value: Any) -> Any:
         if not isinstance(value, dict):
@@ -118,6 +120,7 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
         for name in required:
             if name not in value:
                 raise RecordError(f"lacks {name!r}")
+        value = {name: item for name, item in value.items() if name not in former}
         unknown = sorted(value.keys() - readers.keys())
         if unknown:
             raise RecordError(f"has an unknown field {unknown[0]!r}")

@@ -138,6 +138,21 @@ def test_a_file_of_a_version_that_did_not_note_them_loads_and_is_replayed(log, t
     assert collage.load_placement(tmp_path / "again.json") == collage.load_placement(path)
 
 
+def test_a_file_of_a_version_that_counted_the_transferred_ones_alone_is_replayed(log, tmp_path):
+    path = tmp_path / "net.json"
+    noted = optimized(path, log)
+    assert noted.origins == {"autotvm": 2}
+
+    def as_then(value):
+        tuning = value["made_with"]["tuning"]
+        del tuning["origins"]
+        tuning["transferred"] = 1
+
+    edited(path, as_then)
+    assert collage.load_placement(path).made_with.tuning.origins == {}
+    assert replay(path, log).plan == "tvm"
+
+
 def test_the_records_of_what_ships_make_a_log(log, tmp_path):
     """What a search dropped of its log is not in it, so it is that which a replay needs."""
     path = tmp_path / "net.json"

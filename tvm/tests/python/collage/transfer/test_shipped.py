@@ -81,8 +81,24 @@ def test_options_decide_whether_they_are_used(records):
 
     assert lines(conv(), shipped_records=True) and not lines(conv())
     assert not lines(dense(), shipped_records=True)
-    assert not lines(conv(), shipped_records=True, tune=1)  # AutoTVM's
-    assert not lines(conv(), shipped_records=True, tuning_log=["own.jsonl"])
+
+
+def test_what_turns_them_off_is_told(records, caplog):
+    caplog.set_level("INFO")
+    asked = {"shipped_records": True}
+    for options, is_here, reason in [
+        ({"tune": 1}, True, "they are of ansor, and the option tuner is autotvm"),
+        ({"tuning_log": ["own.jsonl"]}, True, "there are tuning records of your own"),
+        ({}, False, "candidates are measured on devices"),
+    ]:
+        caplog.clear()
+        options = CollageOptions(**asked, **options)
+        assert session.shipped_of(options, conv(), TARGET, is_here) == session.Shipped()
+        assert caplog.messages == [f"the schedules of this package are not used: {reason}"]
+    caplog.clear()
+    assert session.shipped_of(CollageOptions(**asked), conv(), TARGET).lines
+    session.shipped_of(CollageOptions(tuning_log=["own.jsonl"]), conv(), TARGET)
+    assert not caplog.messages, "nor is one told who did not ask for them"
 
 
 @pytest.mark.parametrize("is_better", [True, False])

@@ -12,16 +12,18 @@ pytest.importorskip("xgboost", reason="the extra tune is not installed")
 from tvm import auto_scheduler
 from tvm.relay.collage.transfer.log import read_ansor
 from tvm.relay.collage.tuner import ansor_search, kept_model
+from tvm.relay.collage.tuner.ansor_search import tasks_with_calls
 from tvm.relay.collage.tuner.kept_model import KeptModel, model_path
+from tvm.target import Target
 
 
-def trials(of, count):
+def trials(of, count, faster=1):
     """Random schedules of a task; those of fewer loops are said to be faster."""
     policy = auto_scheduler.SketchPolicy(of, auto_scheduler.RandomModel(), seed=1, verbose=0)
     states = list(policy.sample_initial_population())[:count]
     assert len(states) == count
     inputs = [auto_scheduler.MeasureInput(of, state) for state in states]
-    seconds = [1e-6 * len(str(state)) for state in states]
+    seconds = [1e-6 / faster * len(str(state)) for state in states]
     error = auto_scheduler.measure.MeasureErrorNo.NO_ERROR
     return inputs, [auto_scheduler.MeasureResult([cost], error, "", 0.1, 1.0) for cost in seconds]
 
@@ -45,6 +47,19 @@ def test_what_was_learnt_is_there_in_another_process_for_another_net(tmp_path):
     np.testing.assert_allclose(*opinions, atol=0.2)
     again.learn(*trials(task(dense), 4))
     assert KeptModel(path).trials == 24
+
+
+def test_the_best_trial_of_a_kernel_is_that_on_its_own_target(tmp_path):
+    slow = task(conv)
+    [(_, fast, _)] = tasks_with_calls(conv(), Target("llvm -mcpu=nehalem -num-cores=2"))
+    assert fast.workload_key == slow.workload_key
+    model = KeptModel(tmp_path / "kept.npz")
+    for of, faster in ((slow, 1), (fast, 10)):
+        inputs, results = trials(of, 20, faster)
+        model.learn(inputs, results)
+    # The score of the best schedule is 1; beside the other target's it would be a tenth.
+    states = [entry.state for entry in trials(slow, 20)[0]]
+    assert max(model.predict(slow, states)) > 0.8
 
 
 def test_a_search_teaches_it_also_its_last_trials(tmp_path):

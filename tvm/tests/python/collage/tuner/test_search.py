@@ -10,10 +10,12 @@ import tuning_fakes
 import tvm
 from transfer_nets import task
 from tuning_nets import KINDS, TARGET, conv, dense, some_lines
+from tvm import auto_scheduler
 from tvm.auto_scheduler import LayoutRewriteOption
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.exec.machine_fault import MachineFault
 from tvm.relay.collage.exec.process import wait
 from tvm.relay.collage.measure import WorkerProcess, candidate_module
 from tvm.relay.collage.tuner import ansor_search, autotvm_search, metaschedule_search, step
@@ -93,7 +95,7 @@ def test_a_search_that_is_killed_resumes_and_its_records_build_the_same_function
     call(killed, "tune_task", trials=2, **search)
     assert answer(killed) == {"trials": 2}
     call(killed, "tune_task", trials=10_000, **search)
-    # AutoTVM writes a trial at a time; the others a round, which ten thousand trials make long.
+    # Ten thousand trials make the first choice of Ansor and MetaSchedule long.
     while kind == "autotvm" and len(read_log(log)) == 2 and killed.poll() is None:
         wait([killed])
     killed.kill()
@@ -142,6 +144,45 @@ def test_ansors_trials_of_a_dense_layer_have_its_weight_laid_out(tmp_path):
     assert len(lines) == 2 and all(line.seconds for line in lines)
     options = [json.loads(line.text)["i"][0][4] for line in lines]
     assert options == [LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED] * 2
+
+
+def said_to_take_a_millisecond(entry):
+    error = auto_scheduler.measure.MeasureErrorNo.NO_ERROR
+    return auto_scheduler.MeasureResult([1e-3], error, "", 0.1, 1.0)
+
+
+def test_ansors_trials_are_in_the_log_when_the_search_is_ended_within_a_round(
+    tmp_path, monkeypatch
+):
+    log, lengths = tmp_path / "log.jsonl", []
+
+    def measure(entry):
+        lengths.append(len(read_log(log)))
+        if len(lengths) == 4:
+            raise MachineFault("memory", "the fourth trial of sixteen")
+        return said_to_take_a_millisecond(entry)
+
+    monkeypatch.setattr(ansor_search, "_measure", measure)
+    with pytest.raises(MachineFault):
+        ansor_search.search(task(), ansor_search.ROUND, [], str(log), model="random", seed=0)
+    assert lengths == [0, 1, 2, 3]
+    history = read_log(log)
+    ansor_search.search(task(), 2, history, str(log), model="random", seed=3)
+    assert len({line.text for line in read_log(log)}) == len(history) + 2 == 5
+
+
+def test_ansors_cost_model_learns_once_a_round(tmp_path, monkeypatch):
+    learnt = []
+
+    class Model(auto_scheduler.RandomModel):
+        def learn(self, inputs, results):
+            learnt.append(len(inputs))
+
+    monkeypatch.setattr(ansor_search, "_measure", said_to_take_a_millisecond)
+    monkeypatch.setattr(ansor_search, "_kept_model", lambda log: Model())
+    trials = ansor_search.ROUND + 2
+    ansor_search.search(task(), trials, [], str(tmp_path / "log.jsonl"), model="xgb", seed=0)
+    assert learnt == [ansor_search.ROUND, 2]
 
 
 @pytest.mark.parametrize(

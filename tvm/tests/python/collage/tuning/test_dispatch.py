@@ -21,7 +21,8 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.candidate import TUNING, candidate_module
 from tvm.relay.collage.placement.made_with import tuning_of
-from tvm.relay.collage.tuning import TRANSFERRED, load_records, records_in_force
+from tvm.relay.collage.transfer.shipped import NAME
+from tvm.relay.collage.tuning import TRANSFERRED, TuningRecords, load_records, records_in_force
 from tvm.relay.collage.tuning.ansor_records import TRANSFERRED_VERSION
 from tvm.relay.collage.tuning.records import mode
 
@@ -31,19 +32,28 @@ BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 @pytest.fixture(params=[*KINDS, TRANSFERRED])
 def log(request, tmp_path):
     """A log with one record, and who found it."""
-    path = tmp_path / request.param
-    if request.param == "metaschedule":
+    return write_log(tmp_path / request.param, request.param), request.param
+
+
+def write_log(path, origin, net=dense):
+    """A log of the net's records of that origin; its path."""
+    if origin == "metaschedule":
         path.mkdir()
         database = ms.database.JSONDatabase(work_dir=str(path))
-        for record in some_context("metaschedule", dense(), 1).get_all_tuning_records():
+        for record in some_context("metaschedule", net(), 1).get_all_tuning_records():
             database.commit_workload(record.workload.mod)
             database.commit_tuning_record(record)
-        return path, request.param
-    lines = some_lines("ansor" if request.param == TRANSFERRED else request.param, dense(), 1)
-    if request.param == TRANSFERRED:
-        lines = [json.dumps({**json.loads(line), "v": TRANSFERRED_VERSION}) for line in lines]
+        return path
+    lines = some_lines("ansor" if origin == TRANSFERRED else origin, net(), 1)
+    if origin == TRANSFERRED:
+        lines = map(transferred, lines)
     path.write_text("\n".join(lines) + "\n")
-    return path, request.param
+    return path
+
+
+def transferred(line):
+    """A line of Ansor's as a transfer writes it."""
+    return json.dumps({**json.loads(line), "v": TRANSFERRED_VERSION})
 
 
 def code(library):
@@ -81,11 +91,49 @@ def test_weights_that_a_record_lays_out_anew_are_so_where_candidates_are_measure
     assert code(measured) == code(shipped)
 
 
-def test_placements_say_how_many_were_found_for_other_kernels(log):
+def test_placements_say_how_many_came_from_where(log):
     path, origin = log
-    tuning = tuning_of(load_records([path], TARGET), dense())
-    assert tuning.transferred == (tuning.records if origin == TRANSFERRED else 0)
-    assert ("of them transferred" in tuning.Summary()) == (origin == TRANSFERRED)
+    records = load_records([path], TARGET)
+    tuning = tuning_of(records, dense())
+    assert tuning.origins == {origin: tuning.records}
+    assert ("of them" in tuning.Summary()) == (origin == TRANSFERRED)
+    shipped = TuningRecords(record._replace(origin=NAME) for record in records)
+    assert tuning_of(shipped, dense()).Summary().endswith(f", {len(records)} of them shipped")
+
+
+@pytest.mark.parametrize(
+    "net, kinds, served",
+    [
+        (dense, ("metaschedule", "autotvm"), "metaschedule"),
+        (dense, ("ansor", "autotvm"), "ansor"),
+        (conv, ("metaschedule", "ansor"), "metaschedule"),
+        # In Ansor's mode the dense layer is no kernel that MetaSchedule knows.
+        (dense, KINDS, "ansor"),
+        # AutoTVM's record has the convolution in other blocks than the others know.
+        (conv, KINDS, "autotvm"),
+    ],
+)
+def test_metaschedule_comes_first_then_ansor_unless_the_mix_makes_another_kernel(
+    net, kinds, served, tmp_path
+):
+    logs = {kind: write_log(tmp_path / kind, kind, net) for kind in kinds}
+
+    def built(*kinds):
+        with load_records([logs[kind] for kind in kinds], TARGET).in_force():
+            return code(build_library(net(), TARGET))
+
+    alone = {kind: built(kind) for kind in kinds}
+    assert len(set(alone.values())) == len(kinds)
+    assert built(*kinds) == alone[served]
+
+
+def test_of_several_of_ansors_for_a_kernel_the_fastest_counts_whoever_found_it(tmp_path):
+    path = tmp_path / "log"
+    for seconds, origin in ((1e-5, TRANSFERRED), (3e-5, "ansor")):
+        [exact] = some_lines("ansor", dense(), 0, 2e-5)
+        [line] = some_lines("ansor", dense(), 1, seconds)
+        path.write_text(f"{exact}\n{transferred(line)}\n")
+        assert load_records([path], TARGET).origins() == {origin: 1}
 
 
 def test_equal_records_are_one_and_that_counts_which_says_whose_it_is(log):

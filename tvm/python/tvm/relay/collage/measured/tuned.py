@@ -17,7 +17,7 @@ from tvm.target import Target
 
 from ..rpc import DeviceRunner
 from ..tuner.device import DeviceTrials
-from ..tuner.session import Shipped, shipped_of, tuning_session
+from ..tuner.session import shipped_of, tuning_session
 from ..tuning import TuningRecords, records_in_force
 from .row import Row, build_options, written_down
 from .runner import Runner
@@ -36,8 +36,7 @@ def tuning(
     before they are measured in the block, and where they are."""
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
-    is_here = session.runner.is_here
-    shipped = shipped_of(options, mod, target) if is_here else Shipped()
+    shipped = shipped_of(options, mod, target, session.runner.is_here)
     device = _device_of(session.runner, options)
     with tuning_session(options, target, workers, imports, shipped, device) as tuner:
         yield dataclasses.replace(session, tuner=tuner)

@@ -17,7 +17,7 @@ from ..backends import find_backend
 from ..compile.target import maskable_features
 from ..machine.environment import cpu_model, read_cpu_flags, tvm_build
 from ..named_options import option
-from ..tuning import TRANSFERRED, TuningRecords, built_as, records_in_force
+from ..tuning import TuningRecords, built_as, records_in_force
 from .types import Machine, MadeWith, Placement, Tuning
 
 
@@ -48,8 +48,7 @@ def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
 
 
 def _noted(used: TuningRecords) -> Tuning:
-    transferred = used.origins().get(TRANSFERRED, 0)
-    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), transferred)
+    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), used.origins())
 
 
 def current_opt_level() -> int:
@@ -92,7 +91,7 @@ def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[
     if then.tuning is not None:
         used = records_in_force(host)[0].of_module(mod)
         # Whose they are is for people; equal records are equal.
-        tuning = dataclasses.replace(_noted(used), transferred=then.tuning.transferred)
+        tuning = dataclasses.replace(_noted(used), origins=then.tuning.origins)
         if tuning != then.tuning:
             yield "tuning", _tuning_difference(used, then.tuning)
 

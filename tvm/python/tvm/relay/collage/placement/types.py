@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections import Counter
-from typing import Any
+from typing import Any, ClassVar
 
 from ..costs.cost import PartCost
 from ..costs.kernel import KernelChoice
@@ -79,14 +79,24 @@ class Tuning:
     records: int = described("how many were in force", **NOT_NEGATIVE)
     kinds: tuple[str, ...] = described("autotvm, ansor, metaschedule: whose they are, sorted")
     digest: str = described("hash of the records; empty without any")
-    transferred: int = described("those that were found for other kernels", 0, **NOT_NEGATIVE)
+    origins: dict[str, int] = dataclasses.field(
+        default_factory=dict,
+        metadata={
+            "meaning": "how many came from where: the kind's own search, transferred, shipped; "
+            "empty in older files",
+            **NOT_NEGATIVE,
+        },
+    )
+    # Files of versions that counted the transferred ones alone are read still.
+    FORMER_FIELDS: ClassVar = frozenset({"transferred"})
 
     def Summary(self) -> str:
         """e.g. "12 tuning records (ansor 3f2a9c0d11aa22bb), 5 of them transferred"."""
         if not self.records:
             return "no tuning records"
         text = f"{self.records} tuning records ({', '.join(self.kinds)} {self.digest})"
-        return f"{text}, {self.transferred} of them transferred" if self.transferred else text
+        others = [(name, count) for name, count in self.origins.items() if name not in self.kinds]
+        return text + "".join(f", {count} of them {name}" for name, count in others)
 
 
 @dataclasses.dataclass(frozen=True)

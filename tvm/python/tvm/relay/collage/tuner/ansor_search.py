@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -68,13 +67,16 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
         init_search_callbacks=callbacks,
     )
     tvm.register_func("auto_scheduler.local_builder.build", _build_nothing, override=True)
-    tvm.register_func("auto_scheduler.local_runner.run", _build_and_run, override=True)
+    build_and_run = functools.partial(_build_and_run, log)
+    tvm.register_func("auto_scheduler.local_runner.run", build_and_run, override=True)
     options = auto_scheduler.TuningOptions(
         num_measure_trials=max(trials, _LEAST_TRIALS),
         num_measures_per_round=min(trials, ROUND),
-        builder=auto_scheduler.LocalBuilder(n_parallel=1),
+        # TVM hands over twice as many trials at once, and then lets the cost model learn: a round,
+        # since more often would be for nothing.
+        builder=auto_scheduler.LocalBuilder(n_parallel=ROUND // 2),
         runner=auto_scheduler.LocalRunner(),
-        measure_callbacks=[_Append(log, getattr(cost_model, "learn", None))],
+        measure_callbacks=[_Learn(cost_model)] if model == "xgb" else [],
         verbose=0,
     )
     task.tune(options, policy)
@@ -99,26 +101,28 @@ def _effort(trials: int) -> dict[str, int]:
     }
 
 
-class _Append(PythonBasedMeasureCallback):
-    """Adds each trial to the log, and has a cost model learn from each round."""
+class _Learn(PythonBasedMeasureCallback):
+    """Has a cost model learn from each round of trials."""
 
-    def __init__(self, log: str, learn: Callable[[Any, Any], None] | None) -> None:
+    def __init__(self, model: Any) -> None:
         super().__init__()
-        self._log, self._learn = log, learn
+        self._model = model
 
     def callback(self, policy: Any, inputs: Any, results: Any) -> None:
-        for entry, result in zip(inputs, results, strict=True):
-            append_line(self._log, dump_record_to_string(entry, result).strip())
-        if self._learn is not None:
-            self._learn(inputs, results)
+        self._model.learn(inputs, results)
 
 
 def _build_nothing(inputs: Any, *_: Any) -> list[Any]:
     return [auto_scheduler.measure.BuildResult("", [], 0, "", 0.0) for _ in inputs]
 
 
-def _build_and_run(inputs: Any, *_: Any) -> list[Any]:
-    return [_measure(entry) for entry in inputs]
+def _build_and_run(log: str, inputs: Any, *_: Any) -> list[Any]:
+    """Each trial is in the log before the next begins: the search may be killed at any moment."""
+    results = []
+    for entry in inputs:
+        results.append(_measure(entry))
+        append_line(log, dump_record_to_string(entry, results[-1]).strip())
+    return results
 
 
 def _measure(entry: Any) -> Any:

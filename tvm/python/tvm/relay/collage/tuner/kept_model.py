@@ -70,7 +70,7 @@ class KeptModel(auto_scheduler.XGBModel):
             costs = [float(cost) for cost in result.costs]
             self._features.append(np.asarray(rows, "float32"))
             self._seconds.append(sum(costs) / len(costs))
-            self._tasks.append(_digest(entry.task.workload_key))
+            self._tasks.append(_digest(entry.task))
         for kept in (self._features, self._seconds, self._tasks):
             del kept[:-KEPT_TRIALS]
         if len(self._seconds) >= _LEAST_TRIALS:
@@ -131,5 +131,6 @@ class KeptModel(auto_scheduler.XGBModel):
             os.replace(temporary, self._path)
 
 
-def _digest(workload_key: str) -> str:
-    return hashlib.sha256(workload_key.encode()).hexdigest()[:16]
+def _digest(task: Any) -> str:
+    """Names the kernel and the target: on another machine its best trial takes another time."""
+    return hashlib.sha256(f"{task.workload_key}|{task.target}".encode()).hexdigest()[:16]

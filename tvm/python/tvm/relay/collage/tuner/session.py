@@ -60,17 +60,30 @@ class Shipped:
         return may_serve(mod, [each for each in self.kernels if each.workload not in judged])
 
 
-def shipped_of(options: Any, mod: tvm.IRModule, target: Any) -> Shipped:
-    """Those that may serve a module, as the CollageOptions allow; logs and contexts of the user's
-    own come before them."""
-    if not options.shipped_records or logs_of(options) or records_in_force(target)[0]:
+def shipped_of(options: Any, mod: tvm.IRModule, target: Any, is_here: bool = True) -> Shipped:
+    """Those that may serve a module, as the CollageOptions allow.
+
+    None beside records of the user's own, beside a tuner of other records, since a build is in one
+    mode, and where candidates are measured on devices: the log says so."""
+    if not options.shipped_records:
         return Shipped()
-    if options.tunes() and _kind(options) != KIND:
+    reason = _why_none_shipped(options, target, is_here)
+    if reason:
+        _logger.info("the schedules of this package are not used: %s", reason)
         return Shipped()
     kernels = shipped_kernels()
     if not may_serve(mod, kernels):
         return Shipped()
     return Shipped(shipped_lines(tvm.target.Target(target)), kernels)
+
+
+def _why_none_shipped(options: Any, target: Any, is_here: bool) -> str:
+    """Why this build, which asks for them, gets none whatever its module is; "" where it may."""
+    if logs_of(options) or records_in_force(target)[0]:
+        return "there are tuning records of your own"
+    if options.tunes() and _kind(options) != KIND:
+        return f"they are of {KIND}, and the option tuner is {options.tuner}"
+    return "" if is_here else "candidates are measured on devices"
 
 
 @contextlib.contextmanager
