@@ -112,7 +112,7 @@ def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
 def _class_reader(cls: type) -> Callable[[Any], Any]:
     readers = {name: _reader(kind, limits) for name, kind, limits in fields_of(cls)}
     required = required_fields(cls)
-    former = getattr(cls, "FORMER_FIELDS", frozenset())
+    former: frozenset[str] = getattr(cls, "FORMER_FIELDS", frozenset())
 
     def read_class(value: Any) -> Any:
         if not isinstance(value, dict):

@@ -23,7 +23,8 @@ from ..relay_util.walk import elements_of, operator_calls, tensors_of
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record
 
-# In the order in which TVM asks them: the first that has a record for a kernel decides.
+# In the order in which TVM asks them. The first that has a record decides, but what a kernel is may
+# depend on the records of another kind (docs/transfer.md).
 KINDS = {
     "metaschedule": metaschedule_records,
     "ansor": ansor_records,
