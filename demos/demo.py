@@ -29,7 +29,7 @@ from demo_compare import ONNXRUNTIME, holds_one
 from demo_models import MODELS, DemoModel
 from demo_settings import BOUNDED, QUICK
 
-# What fits four minutes; others by --models.
+# What fits four minutes, but not on slow cores; others by --models.
 DEFAULT = ("magika", "cls")
 NOT_JUDGED = "A quick run: outputs are checked, speed is not judged."
 # For the further rounds of each model, while it is undecided whether what ships is fast enough.
