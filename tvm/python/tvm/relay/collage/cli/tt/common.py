@@ -52,7 +52,7 @@ def add_trials(action: argparse.ArgumentParser) -> None:
         type=seconds,
         default=600.0,
         metavar="S",
-        help="time for the trials of a transfer, all kernels together, in seconds (default: 600)",
+        help="time for a search or a transfer, all kernels together, in seconds (default: 600)",
     )
     add_progress(action)
 
