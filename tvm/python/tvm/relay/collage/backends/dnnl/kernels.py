@@ -64,7 +64,7 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
     for node in graph.nodes if chosen else ():
         if not _is_chosen(graph, node):
             continue
-        key = dataclasses.replace(_NO_STEP, text=_described(graph, node)[0]).key
+        key = kernel_key(_described(graph, node)[0])
         if key in chosen:
             kernel, times = chosen[key]
             _say(node, kernel=kernel, measured=times)
@@ -106,9 +106,6 @@ def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
 
     is_step = len(description["nodes"]) == 1  # the steps of a part are in each other's way
     return KernelRuns(opened, sum(map(size_of, copies[0])) if is_step else 0, [*inputs, *outputs])
-
-
-_NO_STEP = KernelStep("dnnl", "", "", ())
 
 
 def _is_chosen(graph: Graph, node: Node) -> bool:

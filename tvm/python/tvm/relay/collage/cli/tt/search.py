@@ -119,20 +119,21 @@ def _autoschedule(options: argparse.Namespace) -> int:
         names = texts_of(model.kernels)
     target = str(model.candidate.target)
     tried = {line.workload for line in read_ansor(options.log) if line.target == target}
+    searched_kernels = tried & set(names)
     unfinished = searched.unfinished
     failed = {key: each.reason for key, each in unfinished.items() if not each.is_late}
     print_facts(
         options,
         {
             "kernels": len(names),
-            "searched": len(tried & set(names)),
+            "searched": len(searched_kernels),
             "ended": searched.ended,
             "late": len(unfinished) - len(failed),
             "failed": {names[key]: reason for key, reason in failed.items()},
             "seconds": round(_took(options.log), 1),
         },
     )
-    return 1 if failed or not tried & set(names) else 0
+    return 1 if failed or not searched_kernels else 0
 
 
 def _time_of(log: Path) -> float:
