@@ -2,6 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Is a network's time the sum of its plan's costs? The gap, and where it comes from.
 
+    python bench/additivity.py                                  # it goes on where it stopped
+    python bench/additivity.py --nets ppocr_rec --backends dnnl,openvino
+    python bench/additivity.py --write-docs                     # the tables of docs/additivity.md
+
 For each plan of a net (the op-level optimum, TVM alone, each backend on all that it can take) the
 network is built as it ships and every part as it is measured. Both run in processes of their own,
 in turn; `ratio` is the network's time over the sum, with the 95 % interval of paired rounds, and
@@ -12,6 +16,7 @@ docs/additivity.md, which says what the rows of the gap are. Test: bench/test_ad
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import random
@@ -19,7 +24,7 @@ import statistics
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +34,9 @@ import numpy as np
 import tvm
 from additivity_account import ROWS, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
-from harness import arguments
-from harness.records import write_figures
-from harness.sides import print_each
-from harness.tables import interval_text, text_table
+from harness import arguments, records
+from harness.resume import Book, Job, run
+from harness.tables import interval_text, markdown_table, milliseconds, text_table
 from tvm import relay
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.registry import has_own_threads
@@ -48,12 +52,18 @@ from tvm.relay.collage.measured import (
     open_session,
     transition_candidates,
 )
+from tvm.relay.collage.plans import OP_LEVEL
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.timing.in_network import Place
 from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
+KEY = ["net", "backends", "clock"]
+SETTINGS = ["rounds", "plans", "made_up", "seed"]
+COUNTED = [*SETTINGS, "versions", "machine", "variables"]
+# What is aimed at: a network's time beside the sum, at most so much more or less.
+NEAR = 0.05
 _CHAIN = 33
 _REQUEST_SECONDS = 1200.0
 
@@ -216,7 +226,6 @@ def evaluate(plan: Plan, timing: Timing, taken: list[dict[str, Any]]) -> dict[st
         "unexplained": [item.Summary() for item in comparison.unexplained()],
         "launch": dataclasses.asdict(launch),
         "largest": changes[:12],
-        "samples": {"network": networks, "sum": of_round},
     }
 
 
@@ -236,58 +245,70 @@ def _medians(rows: list[list]) -> dict[int, float]:
     return {node: statistics.median(values) for node, values in by_node.items()}
 
 
-def table(results: list[dict[str, Any]]) -> str:
-    """One line a plan: milliseconds, the ratio, and each row of the gap in % of the sum."""
-    rows = []
-    for item in results:
-        names = [item["net"], item["plan"], str(item["num_parts"])]
-        times = [f"{1e3 * item[name]:.3f}" for name in ("sum", "network")]
+HEAD = ["net", "plan", "parts", "sum ms", "network", "ratio", "one after the other", *ROWS]
+
+
+def lines_of(found: Mapping[str, Any]) -> list[list[str]]:
+    """One a plan: milliseconds, the ratio, and each row of the gap in % of the sum."""
+    lines = []
+    for item in found["plans"]:
+        names = [found["net"], item["plan"], str(item["num_parts"])]
+        times = [milliseconds(item[name]) for name in ("sum", "network")]
         shares = [f"{100 * item['rows'][row] / item['sum']:+.1f}%" for row in ROWS]
         ratios = [interval_text(item[name]) for name in ("ratio", "repeated")]
-        rows.append([*names, *times, *ratios, *shares])
-    head = ["net", "plan", "parts", "sum ms", "network", "ratio", "one after the other", *ROWS]
-    return text_table(head, rows)
+        lines.append([*names, *times, *ratios, *shares])
+    return lines
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """A net's table for who waits."""
+    return "\n" + text_table(HEAD, lines_of(found))
+
+
+def tables(found: Sequence[Mapping[str, Any]]) -> str:
+    """The page's part."""
+    near = [
+        f"{sum(abs(item['ratio'][0] - 1) <= NEAR for item in plans)} of {len(plans)} {what}"
+        for what, plans in (
+            ("op-level plans", [p for e in found for p in e["plans"] if p["plan"] == OP_LEVEL]),
+            ("plans in all", [plan for each in found for plan in each["plans"]]),
+        )
+    ]
+    lines = [[line[0], each["backends"], *line[1:]] for each in found for line in lines_of(each)]
+    return (
+        markdown_table([HEAD[0], "backends", *HEAD[1:]], lines)
+        + f"\nA network's time is within {100 * NEAR:g} % of the sum for {' and '.join(near)}. "
+        + f"{records.origin(found)}.\n"
+    )
 
 
 def main(given: list[str] | None = None) -> int:
-    # An interval needs two rounds.
-    parser = arguments.make_parser(__doc__, nets=NETS, backends="dnnl", output=None)
-    parser.add_argument("--plans", default="", help="default: all of collage, tvm, dnnl")
-    parser.add_argument("--rounds", type=arguments.at_least(2), default=15)
-    parser.add_argument(
-        "--clock",
-        choices=child.CLOCKS,
-        default="wall",
-        help="cpu: processor time, for a busy machine, needs TVM_NUM_THREADS=1",
-    )
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--made-up",
-        type=int,
-        metavar="SEED",
-        help="plans by random costs instead of measured ones: any plan must add up",
-    )
-    parser.add_argument("--store", default="none", help="costs of the search (docs/store.md)")
-    options = parser.parse_args(given)
-    if options.clock == "cpu" and os.environ.get("TVM_NUM_THREADS") != "1":
-        parser.error("--clock cpu counts all threads: set TVM_NUM_THREADS=1")
+    options = parse(given)
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, tables)
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings |= {"commit": records.commit(), "variables": records.thread_variables()}
+    book = Book(options.record, KEY, records.conditions(settings, []), COUNTED)
     targets = parse_targets([host_target(), *options.backends])
-    results: list[dict[str, Any]] = []
-
-    def lines_of(net: models.Net) -> Iterator[str]:
-        for found in run_net(net.name, *models.to_relay(net.build(1)), targets, options):
-            results.append(found)
-            yield table(results)
-
-    status = print_each(options.nets, lambda net: net.name, lines_of)
-    if options.output:
-        write_figures(options.output, results)
-    return status
+    jobs = [job_of(net, targets, options) for net in options.nets]
+    try:
+        run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    except RuntimeError as error:
+        print(f"additivity: {error}", file=sys.stderr)
+        return 1
+    return 0
 
 
-def run_net(
-    name: str, mod: Any, params: Any, targets: Any, options: Any
-) -> Iterator[dict[str, Any]]:
+def job_of(net: models.Net, targets: Any, options: argparse.Namespace) -> Job:
+    key = {"net": net.name, "backends": ", ".join(options.backends), "clock": options.clock}
+
+    def measure_net() -> dict[str, Any]:
+        return {"plans": list(run_net(*models.to_relay(net.build(1)), targets, options))}
+
+    return Job(f"{net.name} with {key['backends']}", key, measure_net)
+
+
+def run_net(mod: Any, params: Any, targets: Any, options: Any) -> Iterator[dict[str, Any]]:
     """All plans of one net, searched and measured."""
     prepared = prepare(mod, params, targets.host, opt_level=3)
     config = {"relay.collage.store": options.store, "relay.collage.seed": options.seed}
@@ -297,8 +318,40 @@ def run_net(
     ):
         names = arguments.listed(options.plans)
         for plan in find_plans(prepared, targets, names, options.made_up, session):
-            account_of = measure(plan, targets.host, options.rounds, options.seed, options.clock)
-            yield {"net": name, **account_of}
+            yield measure(plan, targets.host, options.rounds, options.seed, options.clock)
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        nets=NETS,
+        backends="dnnl",
+        record=arguments.ROOT / "docs/additivity.jsonl",
+        docs=arguments.ROOT / "docs/additivity.md",
+        **arguments.RESUMED,
+    )
+    add = parser.add_argument
+    add("--plans", default="", help="default: all of collage, tvm, and each backend")
+    # An interval needs two rounds.
+    add("--rounds", type=arguments.at_least(2), default=15)
+    add(
+        "--clock",
+        choices=child.CLOCKS,
+        default="wall",
+        help="cpu: processor time, for a busy machine, needs TVM_NUM_THREADS=1",
+    )
+    add("--seed", type=int, default=0)
+    add(
+        "--made-up",
+        type=int,
+        metavar="SEED",
+        help="plans by random costs instead of measured ones: any plan must add up",
+    )
+    add("--store", default="none", help="costs of the search (docs/store.md)")
+    options = parser.parse_args(given)
+    if options.clock == "cpu" and os.environ.get("TVM_NUM_THREADS") != "1":
+        parser.error("--clock cpu counts all threads: set TVM_NUM_THREADS=1")
+    return options
 
 
 if __name__ == "__main__":

@@ -3,14 +3,16 @@
 """Does each build of a net ship as fast a plan? The same search again and again from one store of
 costs, and then what was shipped beside each other and beside each backend alone.
 
-    python bench/stability.py --nets bert,mobilenetv2 --builds 10
+    python bench/stability.py --nets bert,mobilenetv2 --builds 10   # it goes on where it stopped
     python bench/stability.py --nets resnet50 --builds 3 --neighbour
+    python bench/stability.py --write-docs                          # the table of docs/choosing.md
 
 A first build fills the store and does not count. With `--neighbour` a thread of another process
 computes while the builds that count measure; what they shipped is compared on the machine alone.
-Printed: each plan that shipped, how often, and its time over that of the fastest that shipped and
-of the fastest backend alone, with 95 % intervals. Ends with 1 if one is surely more than 2 % slower
-than either; the guard's own rounds have told it otherwise then. Test: bench/test_stability.py.
+A record says of each plan that shipped how often it did, and its time over those of the fastest
+that shipped and of the fastest backend alone, with 95 % intervals. The end status is 1 if one is
+surely more than 2 % slower than either; the guard's own rounds have told it otherwise then.
+Docs: docs/choosing.md. Test: bench/test_stability.py.
 """
 
 from __future__ import annotations
@@ -20,47 +22,62 @@ import contextlib
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import models
 import tvm
 from collaging.judge import of_rounds
-from harness import arguments
+from harness import arguments, records
 from harness.neighbour import busy
-from harness.records import machine_line
-from harness.sides import Files, PlanNames, files_of, print_each, ratio_of, usable_by_name
-from harness.tables import interval_text, text_table
+from harness.resume import Book, Job, run
+from harness.sides import Files, PlanNames, files_of, ratio_of, usable_by_name
+from harness.tables import interval_text, markdown_table, milliseconds, text_table
 from tvm.relay import collage
 from tvm.relay.collage.costs.statistics import fewest_samples
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.report import is_single
 
+KEY = ["net", "batch", "neighbour"]
+SETTINGS = ["builds", "rounds", "threads", "backends"]
+COUNTED = [*SETTINGS, "collage", "versions", "machine"]
 # How much slower than another a plan may be by the guard's rule (docs/choosing.md).
 MOST = 1.02
 LEAST_ROUNDS = 2 * fewest_samples()
+# The fastest of which a plan is compared with.
+_KINDS = ("shipped plan", "backend alone")
 # Who is slower than this has no further rounds: it is not the fastest.
 _GIVE_UP_RATIO = 2.0
 
 
 def main(given: list[str] | None = None) -> int:
     options = parse(given)
-    print(machine_line(options.threads), flush=True)
-    unstable: list[str] = []
-    status = print_each(
-        options.nets,
-        lambda net: net.name,
-        lambda net: measure(net, options, unstable),
-        (FileNotFoundError, RuntimeError, CollageError),
-    )
-    for line in unstable:
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, tables)
+    settings = {name: getattr(options, name) for name in SETTINGS}
+    settings |= {"commit": records.commit(), "collage": dict(options.collage)}
+    book = Book(options.record, KEY, records.conditions(settings, []), COUNTED)
+    jobs = [job_of(net, options) for net in options.nets]
+    try:
+        found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    except (RuntimeError, CollageError) as error:
+        print(f"stability: {error}", file=sys.stderr)
+        return 1
+    slow = [f"{each['net']}: {line}" for each in found for line in too_slow(each["plans"])]
+    for line in slow:
         print(line, file=sys.stderr)
-    return 1 if unstable else status
+    return 1 if slow else 0
 
 
-def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -> Iterator[str]:
-    """A net's lines; those for plans that are too slow go into `unstable`, too."""
+def job_of(net: models.Net, options: argparse.Namespace) -> Job:
+    key = {"net": net.name, "batch": options.batch, "neighbour": options.neighbour}
+    beside = " beside a neighbour" if options.neighbour else ""
+    return Job(f"{net.name}{beside}", key, lambda: measure(net, options))
+
+
+def measure(net: models.Net, options: argparse.Namespace) -> dict[str, Any]:
+    """What the builds of a net shipped, as JSON values."""
     with files_of(net, options.threads, options.batch) as files:
         os.environ.update(files.environment)  # which workers and plans inherit
         builds = Builds(files)
@@ -68,7 +85,7 @@ def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -
             is_counted = build > 0
             with busy() if is_counted and options.neighbour else contextlib.nullcontext():
                 shipped = builds.build(options, is_counted)
-            yield f"{net.name}, {f'build {build}' if is_counted else 'first build'}: {shipped}"
+            print(f"  {f'build {build}' if is_counted else 'first build'}: {shipped}", flush=True)
         found = compare(
             list(builds.contestants.values()),
             next(iter(builds.shipped)),
@@ -76,9 +93,7 @@ def measure(net: models.Net, options: argparse.Namespace, unstable: list[str]) -
             1e-3,
             give_up_ratio=_GIVE_UP_RATIO,
         )
-        lines, slow = judge(found, builds.shipped, builds.singles)
-        yield lines
-        unstable += [f"{net.name}: {line}" for line in slow]
+    return {"plans": judge(found, builds.shipped, builds.singles)}
 
 
 class Builds:
@@ -131,33 +146,80 @@ class Builds:
 
 def judge(
     found: Sequence[Comparison], shipped: Mapping[str, int], singles: Sequence[str]
-) -> tuple[str, list[str]]:
-    """A table of the plans that shipped, and a line for each that is too slow. RuntimeError for one
-    that failed. Every other round says which is the fastest, the rounds between how much faster."""
+) -> list[dict[str, Any]]:
+    """The plans that shipped, each with its ratio over the fastest of either kind, which is None
+    for that one itself. RuntimeError for a plan that failed. Every other round says which is the
+    fastest, the rounds between how much faster."""
     whole = usable_by_name(found, list(shipped))
     decide, told = of_rounds(found, 0), usable_by_name(of_rounds(found, 1), list(shipped))
     bases = {
         what: next((i.name for i in decide if i.name in names and i.cost.is_usable), None)
-        for what, names in (("shipped plan", shipped), ("backend alone", singles))
+        for what, names in zip(_KINDS, (shipped, singles), strict=True)
     }
-    rows, slow = [], []
+    most = max(len(item.samples) for item in found)
+    plans = []
     for name, count in shipped.items():
-        row = [name, str(count), f"{1e3 * told[name].cost.seconds:.3f}"]
-        for what, base in bases.items():
-            left = len(whole[name].samples) < max(len(item.samples) for item in found)
-            pair = (
-                whole if left else told
-            )  # who left as far slower has few rounds, all of which count
-            ratio = ratio_of(pair[name], pair.get(base or ""))
-            row.append("itself" if name == base else f"{interval_text(ratio, '.3f')} ({base})")
-            if ratio and ratio[1] and ratio[1] > MOST:
-                slow.append(
-                    f"{name} takes {interval_text(ratio, '.3f')} times as long as {base}, the "
-                    f"fastest {what}"
-                )
-        rows.append(row)
-    head = ["plan", "builds", "median ms", *(f"over the fastest {what}" for what in bases)]
-    return text_table(head, rows), slow
+        # Who left as far slower has few rounds, all of which count.
+        pair = whole if len(whole[name].samples) < most else told
+        over = {
+            what: {"name": base, "ratio": ratio_of(pair[name], pair.get(base or ""))}
+            for what, base in bases.items()
+        }
+        plans.append(
+            {"plan": name, "builds": count, "seconds": told[name].cost.seconds, "over": over}
+        )
+    return plans
+
+
+def too_slow(plans: Sequence[Mapping[str, Any]]) -> list[str]:
+    """A line for each plan that surely takes more than MOST times as long as the fastest."""
+    return [
+        f"{plan['plan']} takes {interval_text(of['ratio'], '.3f')} times as long as {of['name']}, "
+        f"the fastest {what}"
+        for plan in plans
+        for what, of in plan["over"].items()
+        if of["ratio"] and of["ratio"][1] and of["ratio"][1] > MOST
+    ]
+
+
+HEAD = ["plan", "builds", "median ms", *(f"over the fastest {kind}" for kind in _KINDS)]
+
+
+def lines_of(plans: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    def beside(name: str, of: Mapping[str, Any]) -> str:
+        is_itself = name == of["name"]
+        return "itself" if is_itself else f"{interval_text(of['ratio'], '.3f')} ({of['name']})"
+
+    return [
+        [
+            plan["plan"],
+            str(plan["builds"]),
+            milliseconds(plan["seconds"]),
+            *(beside(plan["plan"], plan["over"][kind]) for kind in _KINDS),
+        ]
+        for plan in plans
+    ]
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """A net's table for who waits."""
+    return "\n" + text_table(HEAD, lines_of(found["plans"]))
+
+
+def tables(found: Sequence[Mapping[str, Any]]) -> str:
+    """The page's part."""
+    lines = [
+        [each["net"], "one" if each["neighbour"] else "none", *line]
+        for each in found
+        for line in lines_of(each["plans"])
+    ]
+    slow = sum(bool(too_slow(each["plans"])) for each in found)
+    return (
+        markdown_table(["net", "neighbour", *HEAD], lines)
+        + f"\nA plan that is surely more than {100 * (MOST - 1):.0f} % slower than another that "
+        + f"shipped, or than a backend alone, shipped for {slow} of {len(found)} rows' nets. "
+        + f"{records.origin(found)}.\n"
+    )
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
@@ -169,6 +231,9 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         rounds=60,
         backends="dnnl,cblas,onnxruntime,openvino",
         collage=[],
+        record=arguments.ROOT / "docs/stability.jsonl",
+        docs=arguments.ROOT / "docs/choosing.md",
+        **arguments.RESUMED,
     )
     at_least = arguments.at_least
     parser.add_argument("--builds", type=at_least(1), default=10, help="that count")

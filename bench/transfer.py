@@ -229,18 +229,12 @@ def _table_of(vector_bits: int, found: Sequence[Mapping[str, Any]]) -> str:
     ended = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
     return (
         f"### Vectors of {vector_bits} bits\n\n{markdown_table(head, map(_row, found))}\n"
-        f"Speed-ups are over untuned TVM, whole nets, with 95 % intervals. {machines(found)}. "
-        f"Ansor's long search: {trials}. "
+        "Speed-ups are over untuned TVM, whole nets, with 95 % intervals. "
+        f"{records.origin(found)}. Ansor's long search: {trials}. "
         f"How the transfers' trials ended: {ended}. Mean share of Ansor's gain: {mean} (paper: "
         f"{100 * PAPERS_SHARE:.0f} %, with Ansor's searches of 20,000 trials; there Ansor needs "
         f"{PAPERS_RATIO} times as long to match).\n"
     )
-
-
-def machines(found: Sequence[Mapping[str, Any]]) -> str:
-    """Where the records were made."""
-    facts = [each["conditions"]["machine"] for each in found]
-    return "; ".join(sorted({f"{each['cpu']}, {each['cores']} CPUs" for each in facts}))
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import transfer
-from harness import arguments
+from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import markdown_table
 
@@ -106,7 +106,7 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             f"chooses has {statistics.geometric_mean(ratios):.3f} times the best one's speed in "
             "the geometric mean.\n"
         )
-    where = transfer.machines(found)
+    where = records.origin(found)
     return f"{text}\nSpeed-ups are over untuned TVM, whole nets, with 95 % intervals. {where}.\n"
 
 

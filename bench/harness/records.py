@@ -93,6 +93,14 @@ def machine_line(threads: int) -> str:
     return f"{machine['cpu']}, {machine['cores']} CPUs, {threads} threads"
 
 
+def origin(found: Iterable[Record]) -> str:
+    """Where and when the records were made."""
+    made = list(found)
+    facts = [each["conditions"]["machine"] for each in made]
+    machines = sorted({f"{each['cpu']}, {each['cores']} CPUs" for each in facts})
+    return f"{'; '.join(machines)}; {', '.join(sorted({each['date'] for each in made}))}"
+
+
 def thread_variables() -> dict[str, str]:
     return {name: text for name, text in os.environ.items() if name.startswith(THREAD_VARIABLES)}
 

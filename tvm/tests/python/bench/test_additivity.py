@@ -2,8 +2,11 @@
 """bench/additivity.py: every second of the gap is in one row, and plans are measured whole."""
 
 import argparse
+import json
+import types
 
 import additivity
+import models
 import numpy as np
 import pytest
 import tvm
@@ -103,20 +106,64 @@ def test_plans_of_a_net_are_accounted_for():
         store="none", seed=0, plans="tvm,dnnl", rounds=2, clock="wall", made_up=None
     )
     targets = parse_targets([host_target(), "dnnl"])
-    results = list(additivity.run_net("tiny", tiny_net(), None, targets, options))
+    results = list(additivity.run_net(tiny_net(), None, targets, options))
     assert [item["plan"] for item in results] == ["tvm", "dnnl"]
     for item in results:
         assert item["unexplained"] == []
         assert item["gap"] == pytest.approx(item["network"] - item["parts"] - item["transitions"])
         assert sum(item["rows"].values()) == pytest.approx(item["gap"])
-        assert len(item["samples"]["network"]) == len(item["samples"]["sum"]) == 2
         assert item["repeated"][0] > 0
     tvm_alone, dnnl = results
     # Plain at the function's border, blocked inside; oneDNN's one part has neither.
     assert tvm_alone["transitions"] > 0 and dnnl["transitions"] == 0
     assert dnnl["num_parts"] == 1 and dnnl["kernels"] == {"same": 1}
-    text = additivity.table(results)
+    text = additivity.summary({"net": "tiny", "plans": results})
     assert all(word in text for word in ("tiny", "tvm", "dnnl", *ROWS))
+    json.dumps(results, allow_nan=False)  # as a record has them
+
+
+def plan_of(name, ratio):
+    rows = dict.fromkeys(ROWS, 0.0) | {"cache": 1e-3 * (ratio - 1)}
+    interval = [ratio, ratio - 0.01, ratio + 0.01]
+    times = {"sum": 1e-3, "network": 1e-3 * ratio, "ratio": interval, "repeated": interval}
+    return {"plan": name, "num_parts": 3, "rows": rows, **times}
+
+
+def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, capsys):
+    measured = []
+
+    def run_net(mod, params, targets, options):
+        measured.append(options.rounds)
+        yield plan_of("collage", 1.04)
+        yield plan_of("tvm", 0.9)
+
+    net = types.SimpleNamespace(name="tiny", build=lambda batch: None)
+    monkeypatch.setattr(additivity, "run_net", run_net)
+    monkeypatch.setattr(models, "find", lambda text: [net])
+    monkeypatch.setattr(models, "to_relay", lambda model: (None, None))
+    record, page = tmp_path / "additivity.jsonl", tmp_path / "page.md"
+    given = ["--nets", "tiny", "--record", str(record), "--docs", str(page)]
+    assert [additivity.main([*given, "--rounds", str(n)]) for n in (3, 3, 4)] == [0, 0, 0]
+    assert measured == [3, 4]  # what stands is not measured again
+    assert "is in additivity.jsonl" in capsys.readouterr().out
+    page.write_text("<!-- additivity.jsonl: begin -->\nold\n<!-- additivity.jsonl: end -->\nrest\n")
+    assert additivity.main([*given, "--write-docs"]) == 0
+    text = page.read_text()
+    assert "| tiny | dnnl | collage | 3 | 1.000 | 1.040 | 1.040 [1.030, 1.050] |" in text
+    assert "within 5 % of the sum for 1 of 1 op-level plans and 1 of 2 plans in all" in text
+    assert text.endswith("rest\n") and "old" not in text
+
+
+def test_a_net_that_fails_is_told_and_no_record(monkeypatch, tmp_path, capsys):
+    def run_net(mod, params, targets, options):
+        raise RuntimeError("time_libraries: crashed: signal 11")
+        yield
+
+    monkeypatch.setattr(additivity, "run_net", run_net)
+    record = tmp_path / "additivity.jsonl"
+    assert additivity.main(["--nets", "dcgan", "--record", str(record)]) == 1
+    assert "time_libraries: crashed: signal 11" in capsys.readouterr().err
+    assert not record.exists()
 
 
 def test_plans_by_made_up_costs_measure_nothing(monkeypatch):

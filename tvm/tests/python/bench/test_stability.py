@@ -13,7 +13,7 @@ import pytest
 import stability
 import tvm
 from bench_nets import small_classifier
-from harness import neighbour
+from harness import neighbour, records
 from harness.sides import Files, with_threads
 from tvm.relay.collage.measure import Comparison, Cost
 
@@ -25,17 +25,20 @@ def timed(name, seconds, count=20):
 
 def test_a_plan_that_is_slower_than_another_or_than_a_backend_alone_is_told():
     found = [timed("mix", 1.0), timed("mix'", 1.01), timed("dnnl", 1.03), timed("tvm alone", 9, 3)]
-    table, slow = stability.judge(found, {"mix": 8, "mix'": 2}, ["dnnl", "tvm alone"])
-    assert not slow and "over the fastest shipped plan" in table and "itself" in table
+    plans = stability.judge(found, {"mix": 8, "mix'": 2}, ["dnnl", "tvm alone"])
+    table = stability.summary({"plans": plans})
+    assert not stability.too_slow(plans) and "itself" in table
     assert "1.010" in table and "(mix)" in table and "0.971" in table and "(dnnl)" in table
-    _, slow = stability.judge(found, {"mix": 8, "dnnl": 2}, ["dnnl", "tvm alone"])
+    slow = stability.too_slow(stability.judge(found, {"mix": 8, "dnnl": 2}, ["dnnl", "tvm alone"]))
     assert len(slow) == 1 and slow[0].startswith("dnnl takes 1.030")
-    _, slow = stability.judge([*found, timed("openvino", 0.9)], {"mix": 1}, ["dnnl", "openvino"])
+    found.append(timed("openvino", 0.9))
+    slow = stability.too_slow(stability.judge(found, {"mix": 1}, ["dnnl", "openvino"]))
     assert len(slow) == 1 and slow[0].endswith("openvino, the fastest backend alone")
 
 
 def test_a_plan_that_left_since_it_is_far_slower_is_told():
-    _, slow = stability.judge([timed("mix", 1.0), timed("mix'", 9, 6)], {"mix": 1, "mix'": 1}, [])
+    found = [timed("mix", 1.0), timed("mix'", 9, 6)]
+    slow = stability.too_slow(stability.judge(found, {"mix": 1, "mix'": 1}, []))
     assert len(slow) == 1 and slow[0].startswith("mix' takes 9.0")
 
 
@@ -55,7 +58,7 @@ def test_what_is_refused(given, why, capsys):
 def test_a_wide_interval_is_no_fault():
     wide = tuple(0.9 if k % 2 else 1.4 for k in range(20))
     found = [timed("mix", 1.0), Comparison("mix'", Cost.measured(wide), samples=wide)]
-    assert stability.judge(found, {"mix": 1, "mix'": 1}, [])[1] == []
+    assert stability.too_slow(stability.judge(found, {"mix": 1, "mix'": 1}, [])) == []
 
 
 def test_a_plan_that_failed_is_an_error():
@@ -125,21 +128,41 @@ def test_equal_plans_of_several_builds_are_one_contestant(monkeypatch, tmp_path)
     ]
 
 
+def test_the_page_says_what_shipped_and_where_it_was_too_slow(tmp_path):
+    found = [timed("mix", 1.0), timed("mix'", 1.2), timed("dnnl", 1.5)]
+    origin = {"date": "2026-11-26", "conditions": {"machine": {"cpu": "a CPU", "cores": 2}}}
+    record, page = tmp_path / "stability.jsonl", tmp_path / "page.md"
+    for name, builds in (("good", {"mix": 10}), ("bad", {"mix": 8, "mix'": 2})):
+        key = {"net": name, "batch": 1, "neighbour": name == "bad"}
+        plans = stability.judge(found, builds, ["dnnl"])
+        records.save(record, stability.KEY, {**key, **origin, "plans": plans})
+    marks = [f"<!-- stability.jsonl: {end} -->\n" for end in ("begin", "end")]
+    page.write_text("".join(marks))
+    given = ["--record", str(record), "--docs", str(page), "--write-docs"]
+    assert stability.main(given) == 0
+    text = page.read_text()
+    assert "| good | none | mix | 10 | 1001.000 | itself | 0.667" in text
+    assert "| bad | one | mix' | 2 |" in text
+    assert "shipped for 1 of 2 rows' nets. a CPU, 2 CPUs; 2026-11-26." in text
+
+
 @pytest.mark.slow("three builds of a net, measured")
-def test_builds_of_a_small_net(monkeypatch, capsys):
+def test_builds_of_a_small_net(monkeypatch, capsys, tmp_path):
     for name in with_threads(1):
         monkeypatch.setenv(name, "2")
     monkeypatch.setitem(models.NETS, "small", models.Net("small", "a net", small_classifier, ""))
     given = ["--nets", "small", "--builds", "2", "--rounds", "12", "--threads", "1"]
     for setting in ("measure_seconds=0.01", "guard_rounds=6", "guard_seconds=0.1"):
         given += ["--collage", setting]
-    status = stability.main([*given, "--backends", "dnnl", "--neighbour"])
+    given += ["--backends", "dnnl", "--neighbour", "--record", str(tmp_path / "stability.jsonl")]
+    status = stability.main(given)
     told = capsys.readouterr()
     assert status == bool(told.err)
-    lines = told.out.splitlines()
     assert os.environ["TVM_NUM_THREADS"] == "1"
-    names = [line.rpartition(": ")[2] for line in lines if line.startswith("small, build ")]
-    [head] = [line for line in lines if "over the fastest shipped plan" in line]
-    rows = [line.split()[:2] for line in lines[lines.index(head) + 1 :]]
-    assert len(names) == 2 and "over the fastest backend alone" in head
-    assert {name: str(names.count(name)) for name in names}.items() <= dict(rows).items()
+    names = [line.rpartition(": ")[2] for line in told.out.splitlines() if "  build " in line]
+    [record] = records.load(tmp_path / "stability.jsonl", stability.KEY).values()
+    assert record["net"] == "small" and record["neighbour"] and len(names) == 2
+    assert {plan["plan"]: plan["builds"] for plan in record["plans"]} == collections.Counter(names)
+    assert all("backend alone" in plan["over"] for plan in record["plans"])
+    assert stability.main(given) == status
+    assert "is in stability.jsonl" in capsys.readouterr().out
