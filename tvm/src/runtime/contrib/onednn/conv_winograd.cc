@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "../winograd/winograd.h"
 #include "kernels.h"
@@ -66,6 +67,21 @@ winograd::Strides StridesOf(const Dims& axes) {
 std::string TileOf(const winograd::Form& form) {
   return std::to_string(form.depths.outputs) + "x" + std::to_string(form.rows.outputs) + "x" +
          std::to_string(form.columns.outputs);
+}
+
+/*! \brief As a node names it (kernels.h). */
+std::string ImplementationOf(const winograd::Kernel& kernel, const winograd::Form& form) {
+  return std::string(kernel.name) + ":" + TileOf(form);
+}
+
+/*! \brief The one that the node names, else the one that is expected to take least. */
+const winograd::Fit& Chosen(const winograd::Kernel& kernel, const std::vector<winograd::Fit>& fits,
+                            const NodeDesc& node) {
+  const std::string named = KernelOf(node).implementation;
+  const auto found = std::find_if(fits.begin(), fits.end(), [&](const winograd::Fit& fit) {
+    return ImplementationOf(kernel, *fit.form) == named;
+  });
+  return found == fits.end() ? fits.front() : *found;  // another CPU may have none of that name
 }
 
 bool IsElementwise(const PostOpDesc& op) { return op.input < 0; }
@@ -133,15 +149,19 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   const int num_threads = planner->NumThreads();
   for (int lanes = VectorLanes(); lanes >= 8; lanes /= 2) {
     const winograd::Kernel* kernel = winograd::FindKernel(lanes);
-    winograd::Shape shape = ShapeOf(node, args[0].desc.dims(), outputs);
-    const winograd::Form* form =
-        kernel ? winograd::FindForm(*kernel, *window, num_threads, &shape) : nullptr;
-    if (!form) continue;
-    const bool has_few = winograd::HasFewChannels(*kernel, shape);
+    if (!kernel) continue;
+    const winograd::Shape given = ShapeOf(node, args[0].desc.dims(), outputs);
+    const std::vector<winograd::Fit> fits =
+        winograd::FindForms(*kernel, *window, num_threads, given);
+    const bool has_few = winograd::HasFewChannels(*kernel, given);
     const auto src = args[0].desc.StridesOfVectors(has_few ? 1 : lanes);
     const auto dst = args[1].desc.StridesOfVectors(lanes);
-    if (!src || !dst) continue;
-    if (wanted != "always" && !winograd::IsFaster(*kernel, *form, shape, num_threads)) return false;
+    if (fits.empty() || !src || !dst) continue;
+    if (wanted != "always" && !winograd::IsFaster(*kernel, fits.front(), num_threads)) return false;
+    for (const winograd::Fit& fit : fits) {
+      planner->NoteKernel(KernelName("winograd", ImplementationOf(*kernel, *fit.form)));
+    }
+    const auto& [form, shape] = Chosen(*kernel, fits, node);
     const std::shared_ptr<void> plain =
         planner->CopyConstant(weights, MemDesc::Plain(dims, dnnl_f32));
     const std::shared_ptr<float> packed =
@@ -156,10 +176,9 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                num_threads, scratch);
     };
     const auto scratch_bytes = [conv](int num_threads) { return conv.scratch_bytes(num_threads); };
-    planner->NoteKernel(KernelName("winograd", kernel->name));
     planner->Emit({scratch_bytes, run}, args,
-                  Summary(planner->graph(), node) + " by winograd:" + kernel->name +
-                      " in tiles of " + TileOf(*form));
+                  Summary(planner->graph(), node) + " by winograd:" +
+                      ImplementationOf(*kernel, *form));
     for (const PostOpDesc& op : post_ops->after) {
       EmitEltwise(planner, op, {args[1].desc, args[1].buffer}, args[1].buffer, op.kind);
     }

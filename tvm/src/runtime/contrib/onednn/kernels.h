@@ -4,10 +4,10 @@
  * \brief By which of its kernels a node runs, where it names one.
  *
  * A kernel is a form of the node, as "inner_product" or "matmul" of a dense layer, "conv" or
- * "winograd" of a convolution, and the name of an implementation: "matmul brg:avx512_core". Of the
- * forms of a convolution the implementation is not chosen. The compiler writes into a node's string
- * "kernel" the one that was measured to be fastest, and into "measured" the times that it was
- * chosen by, which the plan shows. Nothing is measured here. Tested by
+ * "winograd" of a convolution, and the name of an implementation: "matmul brg:avx512_core",
+ * "winograd avx512:2x4x4" by its tile. Of oneDNN's own convolution it is not chosen. The compiler
+ * writes into a node's string "kernel" the one that was measured to be fastest, and into "measured"
+ * the times that it was chosen by, which the plan shows. Nothing is measured here. Tested by
  * backends/dnnl/test_kernel_choice.py.
  */
 #pragma once

@@ -105,12 +105,12 @@ Shape WithDepthsAsChannels(Shape s) {
 
 }  // namespace
 
-const Form* FindForm(const Kernel& kernel, const Window& window, int num_threads, Shape* shape) {
-  const bool is_plain = shape->stride_depth == 1 && shape->dilation_depth == 1;
+std::vector<Fit> FindForms(const Kernel& kernel, const Window& window, int num_threads,
+                           const Shape& shape) {
+  const bool is_plain = shape.stride_depth == 1 && shape.dilation_depth == 1;
   // A single result in depth would waste what its neighbours share.
-  const bool may_be_deep = is_plain && shape->out_depth > 1 && !HasFewChannels(kernel, *shape);
-  const Form* found = nullptr;
-  double least = 0;
+  const bool may_be_deep = is_plain && shape.out_depth > 1 && !HasFewChannels(kernel, shape);
+  std::vector<Fit> found;
   for (const Form* form = kernel.forms; form != kernel.forms + kernel.num_forms; ++form) {
     const Axis &down = form->rows, &across = form->columns;
     const bool is_flat = form->depths.taps == 1;
@@ -119,12 +119,14 @@ const Form* FindForm(const Kernel& kernel, const Window& window, int num_threads
         !(is_flat || (may_be_deep && form->depths.taps == window.depths))) {
       continue;
     }
-    // Each form is judged by the depths that it adds up itself.
-    shape->kernel_depth = is_flat ? window.depths : 1;
-    const double time = Nanoseconds(kernel, *form, *shape, num_threads);
-    if (!found || time < least) found = form, least = time;
+    found.push_back({form, shape});
+    found.back().shape.kernel_depth = is_flat ? window.depths : 1;  // of depths to add up
   }
-  if (found) shape->kernel_depth = found->depths.taps == 1 ? window.depths : 1;
+  const auto time = [&](const Fit& fit) {
+    return Nanoseconds(kernel, *fit.form, fit.shape, num_threads);
+  };
+  std::stable_sort(found.begin(), found.end(),
+                   [&](const Fit& a, const Fit& b) { return time(a) < time(b); });
   return found;
 }
 
@@ -143,12 +145,13 @@ const Kernel* FindKernel(int lanes) {
   return nullptr;
 }
 
-bool IsFaster(const Kernel& kernel, const Form& form, const Shape& s, int num_threads) {
+bool IsFaster(const Kernel& kernel, const Fit& fit, int num_threads) {
   constexpr double kGain = 1.25;  // less is not worth the memory and the digits that it costs
+  const Shape& s = fit.shape;
   const double outputs = static_cast<double>(s.batch) * s.out_depth * s.out_height * s.out_width;
-  const double products = form.taps() * outputs * Channels(s) * s.out_channels;
+  const double products = fit.form->taps() * outputs * Channels(s) * s.out_channels;
   const double direct = 2 * products / kOperations / num_threads;
-  return Nanoseconds(kernel, form, s, num_threads) * kGain < direct;
+  return Nanoseconds(kernel, *fit.form, s, num_threads) * kGain < direct;
 }
 
 std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& s,

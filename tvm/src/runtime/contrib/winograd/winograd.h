@@ -22,7 +22,7 @@ namespace winograd {
 
 /*! \brief Raised when the kernel or the choice of its convolutions changes: what was measured
  * before says nothing then. */
-constexpr int kVersion = 3;
+constexpr int kVersion = 4;
 
 /*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
 const Kernel* FindKernel(int lanes);
@@ -33,13 +33,18 @@ struct Window {
   int64_t row_stride, column_stride;
 };
 
-/*! \brief The kernel's form for such a window; of several, the one that the model of time expects
- * to take least. `shape` is adapted to it: depths that the form transforms are not added up. Null
- * when there is none. */
-const Form* FindForm(const Kernel& kernel, const Window& window, int num_threads, Shape* shape);
+/*! \brief A form and the shape adapted to it: depths that the form transforms are not added up. */
+struct Fit {
+  const Form* form;
+  Shape shape;
+};
+
+/*! \brief The kernel's forms for such a window, in the order of the time that the model expects. */
+std::vector<Fit> FindForms(const Kernel& kernel, const Window& window, int num_threads,
+                           const Shape& shape);
 
 /*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
-bool IsFaster(const Kernel& kernel, const Form& form, const Shape& shape, int num_threads);
+bool IsFaster(const Kernel& kernel, const Fit& fit, int num_threads);
 
 /*! \param weights (out_channels, in_channels, kernel_depth, rows, columns), row-major. */
 std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& shape,

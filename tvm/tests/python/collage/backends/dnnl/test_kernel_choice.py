@@ -56,6 +56,9 @@ BODIES = {
     "conv": conv,
     "conv, relu": lambda: nn.relu(conv()),
     "conv, sigmoid": lambda: relay.sigmoid(conv()),
+    "conv of a volume": lambda: nn.conv3d(
+        var(1, 32, 4, 14, 14), constant(1, 32, 32, 3, 3, 3), kernel_size=(3, 3, 3), padding=1
+    ),
 }
 # Where oneDNN has a single one on some CPUs, so that there is nothing to choose.
 _ONE_KERNEL = {"batch_matmul": needs_avx512}
@@ -104,6 +107,12 @@ def test_the_first_kernel_is_the_one_that_runs_without_a_choice():
         plan = plan_of(library)
         assert f"by {step.kernels[0].split()[1]}" in plan.replace("winograd:", "")
         assert "measured" not in plan
+
+
+def test_each_tile_of_a_window_is_a_kernel():
+    [step] = steps_of(hand_placed(function_of(BODIES["conv of a volume"]())))
+    tiles = [kernel.split(":")[1] for kernel in step.kernels if kernel.startswith("winograd")]
+    assert sorted(tiles) == ["1x4x4", "2x4x4"]
 
 
 def test_equal_steps_are_one_whatever_their_weights():

@@ -102,7 +102,7 @@ def test_the_form_that_is_expected_to_take_least(name):
         plan = check_form(body, "auto")
     finally:
         configure(1, 0)
-    assert f"in tiles of {tile}" in plan
+    assert f":{tile}" in plan
 
 
 # Images and volumes of few channels, padding, window, strides: those of a window's depths are
