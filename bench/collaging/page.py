@@ -44,7 +44,7 @@ def tables(records: Sequence[Record]) -> str:
         return "No records.\n"
     order = sorted(records, key=lambda record: (record["batch"], record["from"], record["net"]))
     done = [record for record in order if not record["failure"]]
-    parts = ["### In short\n", _aims(done), _mixes(done), _gains(done)]
+    parts = ["### In short\n", _aims(done), _gains(done)]
     parts += ["### How it was measured\n", _conditions(order)]
     parts += ["### What ships\n", _shipped(done)]
     parts += ["### One backend more in each column\n", _columns(done)]
@@ -113,15 +113,6 @@ def _aims_of_mixes(source: str, records: Sequence[Record]) -> Iterator[list[str]
     aim = f"on at least {_LEAST_MIXES[source]}"
     yield ["a mix ships, own kernels counted", aim, f"on {own}", str(count)]
     yield ["a mix ships, own kernels not counted", "-", f"on {mixes}", str(count)]
-
-
-def _mixes(records: Sequence[Record]) -> str:
-    head = ["nets of", "batch", "nets", "a mix of parts ships on", "with own kernels counted, on"]
-    lines = []
-    for cells, group in _groups(records):
-        mixes = [_count_mixes(group), _count_mixes(group, own_kernels=True)]
-        lines.append([*cells, *map(str, [len(group), *mixes])])
-    return markdown_table(head, lines)
 
 
 def _gains(records: Sequence[Record]) -> str:

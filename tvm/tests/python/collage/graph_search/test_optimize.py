@@ -31,7 +31,7 @@ def store(tmp_path_factory):
     return str(tmp_path_factory.mktemp("store") / "costs.sqlite")
 
 
-def search(store):
+def search(store, mod=None):
     options = CollageOptions(
         graph_search="evolutionary",
         graph_search_trials=4,
@@ -43,7 +43,7 @@ def search(store):
         store=store,
         progress="quiet",
     )
-    return collage.optimize(net(), None, ["llvm", "dnnl"], options)
+    return collage.optimize(mod or net(), None, ["llvm", "dnnl"], options)
 
 
 def replay(placement):
@@ -161,3 +161,16 @@ def test_many_different_plans_share_their_kernels(lengths, executor, options, is
     assert (how.ship is not None) == is_shared
     assert (how.build.keywords["compiled"] is not None) == is_shared
     assert how.ship is None or not how.ship.keywords
+
+
+def test_a_module_with_control_flow_is_searched_in_the_virtual_machine(tmp_path):
+    body = net()["main"]
+    flag = relay.var("flag", shape=(), dtype="bool")
+    [x] = body.params
+    branches = relay.If(flag, body.body, relay.exp(relay.cos(x)))
+    mod = tvm.IRModule.from_expr(relay.Function([flag, x], branches))
+    found = search(str(tmp_path / "costs.sqlite"), mod)
+    trials = found.search.trials
+    assert len(trials) >= 2 and {trial.cost.status for trial in trials} == {"measured"}
+    assert any("dnnl" in trial.label for trial in trials)
+    assert found.guard is not None and found.plan in {row.name for row in found.guard.comparisons}
