@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # A net's figures of machines with vectors of another width stand beside each other.
 KEY = ["net", "vector_bits"]
 # The nets that are named are each other's sources.
-SETTINGS = ["threads", "trials", "schedules", "rounds", "nets"]
+SETTINGS = ["threads", "trials", "schedules", "rounds", "nets", "target"]
 COUNTED = [*SETTINGS, "machine"]
 PICTURE = "transfer.png"
 # Speed-up over untuned and minutes of search on a Xeon E5-2620 (paper, table 4 and figure 5).
@@ -161,13 +161,18 @@ def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> 
 
 
 def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
-    return Job(name, key_of(name), lambda: measure(nets, name, options))
+    return Job(name, key_of(name, options), lambda: measure(nets, name, options))
 
 
-def key_of(name: str) -> dict[str, Any]:
+def key_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
+    """The net, and the width of the vectors that TVM's code for the target uses."""
     from tvm.relay.collage.machine.environment import vector_bits
+    from tvm.relay.collage.targets import host_named
+    from tvm.target.codegen import target_has_features
 
-    return {"net": name, "vector_bits": vector_bits()}
+    target = host_named(options.target, "--target")
+    flags = [flag for flag in ("avx512f", "avx2") if target_has_features(flag, target)]
+    return {"net": name, "vector_bits": vector_bits(flags)}
 
 
 def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def main(given: list[str] | None = None) -> int:
         return 1
     book = Book(options.record, transfer.KEY, transfer.conditions_of(options), transfer.COUNTED)
     jobs = [
-        Job(name, transfer.key_of(name), lambda name=name: measure(name, options))
+        Job(name, transfer.key_of(name, options), lambda name=name: measure(name, options))
         for name in options.nets
     ]
     try:

@@ -84,7 +84,13 @@ def test_the_table_of_choices_tells_how_good_they_are_and_what_lacks_is_named(tm
     poor = {"model": "b", "chosen": row("c", 1.0), "best": row("a", 4.0), "pooled": None}
     none = {"model": "c", "chosen": None, "best": None, "pooled": None}
     found = [
-        {"net": each["model"], "rows": rows, "choice": each, "conditions": conditions}
+        {
+            "net": each["model"],
+            "rows": rows,
+            "choice": each,
+            "conditions": conditions,
+            "date": "2026-11-26",
+        }
         for each in (good, poor, none)
     ]
     text = transfer_choices.tables(found)
@@ -134,10 +140,19 @@ def speedup(value, low, high):
     return {"value": value, "low": low, "high": high}
 
 
+@pytest.mark.parametrize(
+    ("target", "bits"),
+    [("llvm -mcpu=skylake-avx512", 512), ("llvm -mcpu=core-avx2", 256), ("llvm", 128)],
+)
+def test_a_row_is_of_the_vectors_that_the_target_has_and_not_the_cpu(target, bits):
+    options = transfer.parse(["--target", target])
+    assert transfer.key_of("a", options) == {"net": "a", "vector_bits": bits}
+
+
 @pytest.mark.parametrize("more", [["--rounds", "4"], ["--nets", "b,c"], ["--trials", "9"]])
 def test_what_was_found_with_other_sources_or_rounds_is_found_anew(tmp_path, more):
     given = ["--record", str(tmp_path / "record.jsonl"), "--nets", "a,b", "--rounds", "3"]
-    key = transfer.key_of("b")
+    key = transfer.key_of("b", transfer.parse(given))
     job = Job("b", key, dict)
 
     def standing(given):
@@ -163,6 +178,7 @@ def test_the_papers_figures_stand_beside_ours():
         "share_of_gain": 0.5,
         "gain": {"sides": [side, moved], "matching_seconds": 72.0, "trials": {"ansor": 700}},
         "conditions": {"machine": {"cpu": "a CPU", "cores": 2}},
+        "date": "2026-11-26",
     }
     text = transfer.tables([found])
     assert "| 1.50 [1.40, 1.60] in 36 s | - | - | 50 % | 72 s (2.0 times) | 1.2 in 72 s |" in text
