@@ -43,16 +43,18 @@ from tvm.relay.collage.backends.registry import has_own_threads
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.costs.inputs import describe_inputs
+from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
 from tvm.relay.collage.costs.weights import bytes_in_turn, weight_bytes
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
+    choose_kernels,
     open_session,
     transition_candidates,
 )
-from tvm.relay.collage.plans import OP_LEVEL
+from tvm.relay.collage.plans import OP_LEVEL, Plans
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.timing.in_network import Place
@@ -316,6 +318,9 @@ def run_net(mod: Any, params: Any, targets: Any, options: Any) -> Iterator[dict[
         tvm.transform.PassContext(opt_level=3, config=config),
         open_session(CollageOptions.current(), targets.external, prepared) as session,
     ):
+        if options.made_up is None:  # what ships runs by kernels that were chosen
+            kernels = choose_kernels(session, Plans(prepared, targets).parts_with_kernels())
+            session = dataclasses.replace(session, kernels=for_candidates(kernels))
         names = arguments.listed(options.plans)
         for plan in find_plans(prepared, targets, names, options.made_up, session):
             yield measure(plan, targets.host, options.rounds, options.seed, options.clock)

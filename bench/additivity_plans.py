@@ -18,7 +18,7 @@ from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.measured import Session
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.placement.describe import placed_parts
-from tvm.relay.collage.placement.replay import rewrite
+from tvm.relay.collage.placement.replay import as_deployed, rewrite
 from tvm.relay.collage.plans import OP_LEVEL, TVM_ALONE
 from tvm.relay.collage.report.kernels import part_candidates
 from tvm.relay.collage.targets import TargetList
@@ -89,8 +89,9 @@ def find_plans(
     made_up: int | None = None,
     session: Session | None = None,
 ) -> Iterator[Plan]:
-    """The plans of a prepared module, or those that are named. `session` measures; with a seed
-    `made_up` nothing is measured to find them."""
+    """The plans of a prepared module, or those that are named, by the kernels of the session, which
+    measures; with a seed `made_up` nothing is measured to find them."""
+    kernels = session.kernels if session else ()
     for name in (OP_LEVEL, TVM_ALONE, *(target.kind.name for target in targets.external)):
         if names and name not in names:
             continue
@@ -103,7 +104,9 @@ def find_plans(
         partition(prepared, targets, estimator)
         [report] = [each for each in estimator.reports if each.function == "main"]
         parts = {"main": placed_parts(report.placement)}
-        candidates = [each.candidate for each in part_candidates(prepared, parts, targets.host)]
+        alone = part_candidates(prepared, parts, targets.host, kernels)
+        candidates = [each.candidate for each in alone]
         graph = collage.dataflow_graph(prepared["main"])
         types = [graph.expr(moved.node).checked_type for moved in report.transitions]
-        yield Plan(name, rewrite(prepared, parts), candidates, types)
+        module = as_deployed(rewrite(prepared, parts), kernels)
+        yield Plan(name, module, candidates, types)

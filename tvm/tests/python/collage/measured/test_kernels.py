@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kernels of steps chosen by measuring: what is asked of the store and of workers, on fakes."""
 
+import dataclasses
 import time
 import types
 
 import pytest
+import tvm
 from tvm import relay
 from tvm.relay.collage.backends import Backend, kernel_trials
-from tvm.relay.collage.costs.kernel import KernelStep
+from tvm.relay.collage.costs.kernel import KernelStep, kernels_in
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.measured.kernels import choose_kernels
@@ -82,9 +84,24 @@ def fake(monkeypatch):
 
 def choose(estimator, parts=1):
     x = relay.var("x", shape=(4,))
-    function = relay.Function([x], x).with_attr("Compiler", "fake")
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x)))
+    function = mod["main"].with_attr("Compiler", "fake")
     session = types.SimpleNamespace(estimator=estimator)
     return {c.label: c.kernel for c in choose_kernels(session, [function] * parts)}
+
+
+def test_the_last_are_measured_by_the_kernels_that_were_chosen_for_the_others(fake):
+    def kernel_steps(function):
+        told = sorted(kernel for kernel, _ in kernels_in(function).values())
+        last = dataclasses.replace(step(f"whole by {told}", "slow", "even"), is_last=True)
+        return [step("a", "slow", "even", "fast"), last]
+
+    fake.kernel_steps = kernel_steps
+    estimator = Estimator()
+    assert choose(estimator) == {"step a": "fast", "step whole by ['fast']": "slow"}
+    assert estimator.jobs == [("slow", "even", "fast"), ("slow", "even")]
+    assert choose(estimator) == {"step a": "fast", "step whole by ['fast']": "slow"}
+    assert len(estimator.jobs) == 2, "both are known now"
 
 
 def test_each_step_is_measured_once_and_runs_by_the_fastest(fake):

@@ -36,7 +36,8 @@ class KernelStep:
     tensors; a part without a tensor of each size cannot have the step. budget_seconds: how long
     its kernels are timed together; those that are far slower drop out before. stands_for: the text
     of a step of parts that are not timed, which run by the kernel on which all steps agree that
-    stand for it; "" for none.
+    stand for it; "" for none. is_last: whether it is timed by the kernels that were chosen for the
+    other steps, which its text names.
     """
 
     backend: str
@@ -46,6 +47,7 @@ class KernelStep:
     sizes: frozenset[int] = frozenset()
     budget_seconds: float = 0.5
     stands_for: str = ""
+    is_last: bool = False
 
     @property
     def key(self) -> str:
@@ -186,14 +188,21 @@ def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRMo
     for var, function in mod.functions_items() if choices else ():
         if not is_external_function(function):
             continue
-        mine = choices_of(function, choices)
-        chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
-        if chosen:
+        saying = part_with_kernels(function, choices)
+        if saying is not function:
             if result is mod:
                 result = mod.clone()
-            text = json.dumps(chosen, sort_keys=True)
-            result.update_func(var, function.with_attr(KERNELS, text))
+            result.update_func(var, saying)
     return result
+
+
+def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
+    """A part (typed) that says by which kernels its steps run."""
+    mine = choices_of(function, choices)
+    chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
+    if not chosen:
+        return function
+    return function.with_attr(KERNELS, json.dumps(chosen, sort_keys=True))
 
 
 def kernels_in(function: Any) -> dict[str, tuple[str, str]]:

@@ -18,7 +18,14 @@ from tvm import relay
 from ..backends.kernel_trials import steps_of_part, time_kernels
 from ..costs.cost import MOST_SECONDS, Cost, CostStatus
 from ..costs.failure import failed_cost
-from ..costs.kernel import KernelChoice, KernelStep, KernelTrial, choose, of_others
+from ..costs.kernel import (
+    KernelChoice,
+    KernelStep,
+    KernelTrial,
+    choose,
+    of_others,
+    part_with_kernels,
+)
 from ..costs.options import MeasureOptions
 from ..exec.pool import Job
 from ..exec.reply import Reply
@@ -35,30 +42,43 @@ _logger = logging.getLogger(__name__)
 def choose_kernels(
     session: Session, functions: Iterable[relay.Function], on_step: OnStep = untold
 ) -> tuple[KernelChoice, ...]:
-    """The KernelChoices of all steps of these parts that have several kernels.
+    """The KernelChoices of all steps of these parts (typed) that have several kernels.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
+    parts = list(functions)
+    choices: list[KernelChoice] = []
+    costs: dict[str, dict[str, Cost]] = {}
+    for is_last in (False, True):
+        listed = _listed(part_with_kernels(part, choices) for part in parts)
+        steps = [step for step in listed if is_last or not step.is_last]
+        costs |= _known(session.estimator, (step for step in steps if step.key not in costs))
+        unknown = [step for step in steps if step.key not in costs]
+        for done, step in enumerate(unknown):
+            on_step(step.label, done, len(unknown))
+            costs[step.key] = _measure(session.estimator, step)
+        choices = [choose(step, costs[step.key]) for step in steps]
+        if len(steps) == len(listed):
+            break  # none is left for the last
+    choices += of_others(steps, choices)
+    for choice in choices:
+        _logger.debug("%s", choice.Summary())
+    return tuple(choices)
+
+
+def _listed(parts: Iterable[relay.Function]) -> list[KernelStep]:
+    """The steps of the parts, equal ones once."""
     steps: dict[str, KernelStep] = {}
-    for function in functions:
+    for part in parts:
         try:
-            steps.update((step.key, step) for step in steps_of_part(function))
+            steps.update((step.key, step) for step in steps_of_part(part))
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code
             _logger.warning(
                 "kernels of a part cannot be listed, its backend chooses them: %s", last_line(error)
             )
-    costs = _known(session.estimator, steps.values())
-    unknown = [step for key, step in steps.items() if key not in costs]
-    for done, step in enumerate(unknown):
-        on_step(step.label, done, len(unknown))
-        costs[step.key] = _measure(session.estimator, step)
-    choices = [choose(step, costs[key]) for key, step in steps.items()]
-    choices += of_others(list(steps.values()), choices)
-    for choice in choices:
-        _logger.debug("%s", choice.Summary())
-    return tuple(choices)
+    return list(steps.values())
 
 
 def _known(

@@ -22,7 +22,13 @@ from onednn_nets import (
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
-from tvm.relay.collage.costs.kernel import choices_of, for_candidates, of_others, with_kernels
+from tvm.relay.collage.costs.kernel import (
+    choices_of,
+    for_candidates,
+    of_others,
+    part_with_kernels,
+    with_kernels,
+)
 from tvm.relay.collage.exec.pool import Job
 from tvm.relay.collage.measured import choose_kernels, open_session
 from tvm.relay.collage.measured.estimator import MeasuredCostEstimator
@@ -165,6 +171,29 @@ def test_a_part_that_was_timed_keeps_its_own_layouts():
     run(library, random_inputs(function_of(block())))
     plan = plan_of(library)
     assert " with channels last" in plan and " in blocks" not in plan
+
+
+def test_layouts_are_timed_by_the_kernels_that_were_chosen_for_the_steps():
+    """So a trial of layouts runs what is deployed, and is another one with other kernels."""
+    body = lambda: block(groups=1)  # noqa: E731
+    whole = hand_placed(function_of(body()))
+    steps = steps_of_part(whole["dnnl_part"])
+    [window] = [step for step in steps if any("winograd" in name for name in step.kernels)]
+    [winograd] = [name for name in window.kernels if name.startswith("winograd")]
+    own = chosen(window, winograd if window.kernels[0] != winograd else window.kernels[1])
+    said = steps_of_part(part_with_kernels(whole["dnnl_part"], [own]))
+    assert [step.key for step in steps if not step.is_last] == [
+        step.key for step in said if not step.is_last
+    ]
+    [before], [after] = ([step for step in each if step.is_last] for each in (steps, said))
+    assert before.key != after.key and before.label == after.label
+    assert own.kernel in after.text and "kernel" not in before.text.replace("kernel_layout", "")
+    library = build(with_kernels(whole, [own, chosen(after, "blocked")]))
+    run(library, random_inputs(function_of(body())))
+    plan = plan_of(library)
+    assert (" by winograd:" in plan) == own.kernel.startswith("winograd") and " in blocks" in plan
+    found = time_kernels("dnnl", after.text, list(after.kernels), 1 << 20, 0, 0.01)
+    assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
 
 def test_a_layout_that_is_none_is_refused():

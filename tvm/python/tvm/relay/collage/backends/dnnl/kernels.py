@@ -40,7 +40,6 @@ _LAYOUT_SECONDS = 3.0
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
     """The KernelSteps of a lowered graph, those included that have one kernel."""
-    list_kernels = tvm.get_global_func("collage.onednn.kernels")
     steps: dict[str, tuple[str, frozenset[int]]] = {}
     for node in graph.nodes:
         if _is_chosen(graph, node):
@@ -50,17 +49,21 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in given)
             steps[text] = (_label(graph, node), sizes)
     found = [
-        KernelStep("dnnl", text, label, tuple(map(str, list_kernels(text))), sizes)
+        KernelStep("dnnl", text, label, _kernels_of(text), sizes)
         for text, (label, sizes) in steps.items()
     ]
     layouts = _layout_step(graph)
     return [*found, layouts] if layouts else found
 
 
+@functools.lru_cache(maxsize=4096)  # a part's steps are listed twice
+def _kernels_of(text: str) -> tuple[str, ...]:
+    return tuple(map(str, tvm.get_global_func("collage.onednn.kernels")(text)))
+
+
 def set_kernels(graph: Graph, function: relay.Function) -> None:
     """Have the graph's nodes run by the kernels that the part's function says."""
     chosen = kernels_in(function)
-    layouts = _layout_step(graph) if chosen else None
     for node in graph.nodes if chosen else ():
         if not _is_chosen(graph, node):
             continue
@@ -68,6 +71,7 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
         if key in chosen:
             kernel, times = chosen[key]
             _say(node, kernel=kernel, measured=times)
+    layouts = _layout_step(graph) if chosen else None
     if layouts and (found := chosen.get(layouts.key) or chosen.get(kernel_key(_OTHER_LAYOUTS))):
         layout, times = found
         convs = _convs(graph)
@@ -82,6 +86,13 @@ def _say(node: Node, **strings: str) -> None:
     """Those of the strings that say something become the node's."""
     said = {key: text for key, text in strings.items() if text}
     node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
+
+
+def _unsaid(node: Node, *names: str) -> Node:
+    """The node without these strings."""
+    strings = {key: text for key, text in node.attrs.get("strings", {}).items() if key not in names}
+    attrs = {key: value for key, value in node.attrs.items() if key != "strings"}
+    return dataclasses.replace(node, attrs=attrs | ({"strings": strings} if strings else {}))
 
 
 def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
@@ -136,15 +147,22 @@ def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool
 
 
 def _layout_step(graph: Graph) -> KernelStep | None:
-    """The layouts of a part's convolutions; None where there are no two to agree on one."""
+    """The layouts of a part's convolutions, all steps of which run by the kernels that were chosen;
+    None where there are no two to agree on one."""
     convs = _convs(graph)
     if len(convs) < 2:
         return None
     sizes = frozenset(math.prod(graph.shapes[node.output]) for node in convs)
     shapes = [shape or (1,) for shape in graph.shapes]
-    text = _text(dataclasses.replace(graph, shapes=shapes))
+    mine = {id(node) for node in convs}  # a pool has a layout, too, which is another
+    nodes = [
+        _unsaid(node, "measured", *(["layout"] if id(node) in mine else [])) for node in graph.nodes
+    ]
+    text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes))
     label = f"layouts of {len(convs)} convolutions"
-    return KernelStep("dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS, _OTHER_LAYOUTS)
+    return KernelStep(
+        "dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS, _OTHER_LAYOUTS, is_last=True
+    )
 
 
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
@@ -157,7 +175,7 @@ def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
         [tensor for tensor in operands if tensor not in graph.constants],
         [node.output],
         {tensor: None for tensor in operands if tensor in graph.constants},
-        [node],
+        [_unsaid(node, "kernel", "measured", "layout")],
     )
     return _text(alone), [*operands, node.output]
 
