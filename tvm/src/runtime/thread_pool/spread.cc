@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "c_backend_abi.h"
@@ -161,9 +162,18 @@ void TeamSpread::BindOrFree(bool is_due, int num_threads) {
   }
 }
 
+// While it waits for bound workers the caller is woken by them, and a kernel that wakes threads on
+// the CPU of whoever wakes them would take it to theirs.
+void TeamSpread::HoldCaller() {
+  if (step_ != Step::kBind) return;
+  AllowOnly(planned_[0]);
+  is_caller_held_ = true;
+}
+
 void TeamSpread::Begin(int num_threads) {
   LookForTwins();  // of the launch before
   BindOrFree(IsDue(num_threads), num_threads);
+  HoldCaller();
   seen_.assign(num_threads, Seen());
 }
 
@@ -183,13 +193,17 @@ void TeamSpread::Enter(int thread) {
 }
 
 void TeamSpread::End() {
+  if (std::exchange(is_caller_held_, false)) Allow(allowed_);
   if (step_ != Step::kNothing) are_workers_bound_ = step_ == Step::kBind;
   step_ = Step::kNothing;
   if (wary_ > 0) ended_ = Clock::now();
 }
 
 void TeamSpread::BeginPart(int num_threads) {
-  if (parts_++ > 0 || num_threads == 1 || CanSkip()) return;
+  if (parts_++ > 0 || num_threads == 1) return;
+  // A part is long enough to look each time after a pause.
+  const Clock::time_point now = Clock::now(), before = std::exchange(part_began_, now);
+  if (now - before < kPause && CanSkip()) return;
   const bool is_due = IsDue(num_threads);  // asked while the workers sleep
   seen_.assign(num_threads, Seen());
 #pragma omp parallel num_threads(num_threads)
@@ -197,6 +211,7 @@ void TeamSpread::BeginPart(int num_threads) {
   LookForTwins();
   BindOrFree(is_due, num_threads);
   if (step_ == Step::kNothing) return;
+  HoldCaller();
 #pragma omp parallel num_threads(num_threads)
   Enter(omp_get_thread_num());
 }

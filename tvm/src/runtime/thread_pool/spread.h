@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the threads of a team on different CPUs, unless the user wants it not: where two were seen
 // on one, the workers are bound to CPUs of their own, and the caller's first launch after 50 ms
-// gives them back to the scheduler. The caller is never bound: threads that it starts in a part
-// would inherit its one CPU.
+// gives them back to the scheduler. The caller is bound while a launch or a part runs, and free
+// between them.
 //
 // Some kernels wake all threads of a team on the CPU of the thread that wakes them, after a pause
 // or while another pool's threads turn, and leave them there for tens of milliseconds though others
@@ -14,7 +14,7 @@
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
 // is as good as any other; teams of several callers hardly ever share CPUs, so that each looks at
 // its own threads alone; whoever set OMP_PROC_BIND knows better. Threads that are started from
-// within a bound worker's task inherit its one CPU.
+// within a task or a part meanwhile inherit the one CPU of the thread that starts them.
 // Test: tests/cpp/thread_pool/spread_cases.cc (runtime/test_thread_pool.py).
 #pragma once
 
@@ -61,16 +61,18 @@ class TeamSpread {
   bool IsDue(int num_threads);
   bool Plan();
   void BindOrFree(bool is_due, int num_threads);
+  void HoldCaller();
 
   int parts_ = 0;
   int skipped_ = 0;
   Step step_ = Step::kNothing;
   bool are_workers_bound_ = false;
+  bool is_caller_held_ = false;
   bool share_ = false;  // whether two threads were on one CPU when they were last seen
   int wary_ = 0;        // times that it is looked and bound after pauses
   bool is_bound_ = false;
   Clock::time_point decided_until_{};  // for which is_bound_ holds
-  Clock::time_point ended_{};
+  Clock::time_point ended_{}, part_began_{};
   cpu_set_t allowed_{};  // the caller's affinity, for workers that are freed
   std::vector<Seen> seen_;
   std::vector<int> planned_;  // CPU by thread, while step_ is kBind
