@@ -21,7 +21,7 @@ from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
 from tvm.relay.collage.measured import TRANSITION, TVM_BACKEND, stored_version
 from tvm.relay.collage.store import Environment
-from tvm.relay.collage.store.key import CandidateKeys, measuring_text, weightless_text
+from tvm.relay.collage.store.key import CandidateKeys, alone_text, measuring_text
 from tvm_collage.threads import CpuSet
 
 
@@ -179,19 +179,20 @@ def test_versions_of_backends(monkeypatch, caplog):
     assert "'store_broken' has no version" in record.getMessage()
 
 
-def test_only_what_reads_weights_has_another_cost_in_another_network():
+def test_only_what_keeps_bytes_of_its_own_has_another_cost_in_another_network():
     x = relay.var("x", shape=(4, 32))
     weight = relay.const(np.ones((32, 32), "float32"))
-    dense, relu = (
+    inside = relay.nn.softmax(relay.transpose(x))
+    dense, softmax, relu = (
         candidate_module(tvm.IRModule.from_expr(relay.Function([x], body)), "tvm", host_target())
-        for body in (relay.nn.dense(x, weight), relay.nn.relu(x))
+        for body in (relay.nn.dense(x, weight), inside, relay.nn.relu(x))
     )
     keys = {}
     for network_bytes in (1 << 20, 2 << 20):
         options = MeasureOptions(network_bytes=network_bytes)
         here = Environment.here(options)
-        of = CandidateKeys(here, lambda backend: "1", weightless_text(options)).of
-        keys[network_bytes] = of(dense), of(relu)
-    (one_dense, one_relu), (other_dense, other_relu) = keys.values()
-    assert one_dense.differences(other_dense) == ["measuring"]
+        of = CandidateKeys(here, lambda backend: "1", alone_text(options)).of
+        keys[network_bytes] = of(dense), of(softmax), of(relu)
+    (*one, one_relu), (*other, other_relu) = keys.values()
+    assert [a.differences(b) for a, b in zip(one, other, strict=True)] == [["measuring"]] * 2
     assert one_relu == other_relu

@@ -18,8 +18,8 @@ from tvm.relay.collage import measure
 
 build_step = import_module("tvm.relay.collage.costs.build_step")
 in_network = import_module("tvm.relay.collage.timing.in_network")
-timing = import_module("tvm.relay.collage.timing.timing")
 weights = import_module("tvm.relay.collage.costs.weights")
+timing = import_module("tvm.relay.collage.timing.timing")
 steps = import_module("tvm.relay.collage.measured.steps")
 candidates = import_module("tvm.relay.collage.costs.candidate")
 MB = 1 << 20
@@ -28,7 +28,7 @@ MB = 1 << 20
 @pytest.mark.parametrize(
     "size, run_seconds, needed",
     [
-        (0, 1e-3, (1, 0)),  # no weights
+        (0, 1e-3, (1, 0)),  # neither weights nor values inside
         (2304 << 10, 0.3e-3, (8, 32 * MB - 8 * (2304 << 10))),  # BERT's 768x768
         (9 * MB, 1e-3, (3, 5 * MB)),  # its 3072x768: what caches hold, and no more
         (32 * MB, 1e-3, (1, 0)),  # one copy is all that caches hold
@@ -54,22 +54,6 @@ def test_a_lap_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds,
 )
 def test_a_lap_reads_no_more_than_its_network(size, network_bytes, needed):
     assert in_network.lap_needed(size, 1e-6, network_bytes) == needed
-
-
-@pytest.mark.parametrize(
-    "elements, found",
-    [
-        (0, 32 * MB),
-        (4, 64 << 10),
-        (1 << 18, MB),
-        (3 * MB, 16 * MB),
-        (2 * MB, 8 * MB),
-        (64 * MB, 32 * MB),
-    ],
-)
-def test_what_a_network_reads_is_a_power_of_two_that_caches_hold(elements, found, monkeypatch):
-    monkeypatch.setattr(weights, "weight_bytes", lambda mod: 4 * elements)
-    assert weights.bytes_in_turn(None) == found
 
 
 class Device:
@@ -260,7 +244,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         build = build_step.build_candidate(
             candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
         )
-        assert build["weight_bytes"] == size * size * 4
+        assert build["own_bytes"] == size * size * 4
         found = timing.measure_library(
             file, json.loads(json.dumps(build)), None, (), False, False, MB, 0, 0.02, 0.1, 1e-3, ""
         )

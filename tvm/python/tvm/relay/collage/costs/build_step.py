@@ -21,9 +21,9 @@ from ..exec.resolve import resolve
 from ..exec.spent import phase
 from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
+from .footprint import own_bytes
 from .inputs import describe_inputs
 from .pass_context import context_from_json
-from .weights import weight_bytes
 
 
 def build_candidate(
@@ -40,7 +40,7 @@ def build_candidate(
     the file `library`, linked by the given C++ compiler or else the usual one.
 
     Returns the build's seconds, the backend, the device type, the inputs' descriptions and the
-    bytes of the weights.
+    bytes of the weights and of the values inside.
     MachineFault where it is the machine that keeps it from being built; `why_unavailable` names the
     function that tells of a backend.
     """
@@ -59,7 +59,7 @@ def build_candidate(
         "backend": module.backend,
         "device": tvm.target.Target(module.target).kind.name,
         "inputs": inputs,
-        "weight_bytes": weight_bytes(mod),
+        "own_bytes": own_bytes(mod),
     }
 
 

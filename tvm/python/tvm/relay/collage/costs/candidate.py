@@ -20,6 +20,7 @@ from tvm.relay.function import Function
 from ..external import is_external_function
 from ..relay_util.walk import nodes_of
 from ..tuning import TuningRecords
+from .footprint import inner_bytes
 from .kernel import KernelChoice, with_kernels
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes, weight_bytes
 
@@ -39,7 +40,8 @@ class CandidateModule:
     keywords for the builder, and under `tuning` the hash of the tuning records that it may use,
     whose lines `records` has by kind; `label` is for people; `verify` tells whether its outputs are
     compared with the reference's, `computes_in` names the type of tolerance.RELATIVE that its
-    backend computes in where the module's is finer; `weight_bytes` is the size of its weights.
+    backend computes in where the module's is finer; `weight_bytes` is the size of its weights,
+    `inner_bytes` that of the values inside it (footprint.py).
     """
 
     backend: str
@@ -55,6 +57,7 @@ class CandidateModule:
     verify: bool = dataclasses.field(default=False, compare=False)
     computes_in: str = dataclasses.field(default="", compare=False)
     weight_bytes: int = dataclasses.field(default=0, compare=False)
+    inner_bytes: int = dataclasses.field(default=0, compare=False)
 
     def key(self) -> str:
         """Equal for candidates that must cost the same: same functions up to the values of weights
@@ -63,8 +66,8 @@ class CandidateModule:
         return "|".join((self.backend, self.hash, self.target, self.options_text()))
 
     @property
-    def reads_weights(self) -> bool:
-        return self.weight_bytes > 0
+    def needs_caches(self) -> bool:
+        return self.weight_bytes + self.inner_bytes > 0
 
     def options_text(self) -> str:
         """The build options as JSON, and whether it is verified: a cost that was not does not serve
@@ -135,6 +138,7 @@ def candidate_module(
         verify=any(map(is_external_function, mod.functions.values())) if verify is None else verify,
         computes_in=computes_in,
         weight_bytes=weight_bytes(mod),
+        inner_bytes=inner_bytes(mod),
     )
 
 

@@ -68,7 +68,7 @@ class KernelTrial:
     kernel: str
 
     target = ""  # no compiler of TVM's has a hand in it
-    reads_weights = True
+    needs_caches = True
 
     @property
     def backend(self) -> str:

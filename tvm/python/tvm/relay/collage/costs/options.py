@@ -9,7 +9,7 @@ from .weights import CACHE_BYTES
 
 # Part of the key of stored costs (store/). Raise it when what is built or timed for a candidate, or
 # what its cost means, changes: rows of other versions are then measured again.
-MEASURING_VERSION = 25
+MEASURING_VERSION = 26
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,8 +23,8 @@ class MeasureOptions:
     backend with threads of its own. sample_seconds: a timing spans at least this long (short
     candidates run several times in it). seed: of weights and inputs. compiler: C++ compiler that
     links what was built, for another CPU than this one; empty for the usual one.
-    network_bytes: of weights that the network reads between two reads of the same one
-    (weights.bytes_in_turn), as much as caches hold where no network is known.
+    network_bytes: what the network touches between two runs of a part (footprint.bytes_in_turn),
+    as much as caches hold where no network is known.
     memory_limit_bytes: what a worker may hold in memory, 0 for four fifths of the machine's. batch:
     candidates built before they are measured; fewer of large weights, of very large ones one.
     noisy_retries: how often a candidate whose median is known badly is measured again, after the

@@ -25,8 +25,8 @@ class Stored(Protocol):
     @property
     def label(self) -> str: ...
     @property
-    def reads_weights(self) -> bool:
-        """Whether the weights of its network decide what it costs."""
+    def needs_caches(self) -> bool:
+        """Whether what its network touches between two runs of it decides what it costs."""
         ...
 
     def options_text(self) -> str: ...

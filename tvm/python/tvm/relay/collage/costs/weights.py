@@ -30,8 +30,6 @@ SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
 # What caches are taken to hold: a network of more weights reads each of them from memory.
 CACHE_BYTES = 32 << 20
-# Where a network has fewer bytes of weights, any cache holds them.
-_FEWEST_BYTES = 64 << 10
 
 WeightNames = dict[str, list[str]]
 
@@ -55,14 +53,6 @@ def size_of(array: tvm.nd.NDArray) -> int:
     """In bytes; nothing of it is copied."""
     bits = tvm.DataType(array.dtype).bits
     return math.prod(array.shape) * math.ceil(bits / 8)
-
-
-def bytes_in_turn(mod: tvm.IRModule) -> int:
-    """Bytes of weights that a network reads between two reads of the same one, as far as caches
-    tell: those of all its layers, to a power of two, for costs of other networks to be used. A
-    module without weights says nothing of its network, which may have many."""
-    size = min(max(weight_bytes(mod) or CACHE_BYTES, _FEWEST_BYTES), CACHE_BYTES)
-    return 1 << round(math.log2(size))
 
 
 def kept_constants(

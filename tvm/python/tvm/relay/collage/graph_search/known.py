@@ -30,7 +30,7 @@ class PlanRow:
     options: str
 
     backend = WHOLE_PLAN
-    reads_weights = False  # all that its network has are its own
+    needs_caches = False  # all that its network touches is its own
 
     def options_text(self) -> str:
         return self.options

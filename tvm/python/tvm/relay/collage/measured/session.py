@@ -17,9 +17,10 @@ import tvm
 from tvm.target import Target
 
 from ..backends import BUILTIN, find_backend
+from ..costs.footprint import bytes_in_turn
 from ..costs.kernel import KernelChoice
 from ..costs.options import MeasureOptions
-from ..costs.weights import CACHE_BYTES, bytes_in_turn
+from ..costs.weights import CACHE_BYTES
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..logs import warn_once
@@ -69,7 +70,7 @@ def open_session(
     options: Any, external_targets: Iterable[Target] = (), network: tvm.IRModule | None = None
 ) -> Iterator[Session]:
     """A Session by these CollageOptions for the block, after which its workers end. network: what
-    the candidates are parts of, where that is known; its weights decide how warm theirs are.
+    the candidates are parts of, where that is known; what it touches decides how cold theirs is.
 
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
@@ -96,7 +97,7 @@ class OwnSession:
         self._network_bytes = CACHE_BYTES
 
     def set_network(self, network: tvm.IRModule) -> int:
-        """What candidates are parts of from now on; the bytes of weights that it reads in turn."""
+        """What candidates are parts of from now on; the bytes that it touches in turn."""
         self._network_bytes = bytes_in_turn(network)
         return self._network_bytes
 

@@ -88,15 +88,15 @@ class CostKey(NamedTuple):
 class CandidateKeys:
     """Keys of one search's candidates.
 
-    `version_of(backend name)` is the backend's version, None when it has none. weightless: the way
-    of measuring what reads no weights, which is the same in every network.
+    `version_of(backend name)` is the backend's version, None when it has none. alone: the way of
+    measuring what touches nothing but its inputs and outputs, which is the same in every network.
     """
 
     def __init__(
-        self, environment: Environment, version_of: Callable[[str], str | None], weightless: str
+        self, environment: Environment, version_of: Callable[[str], str | None], alone: str
     ) -> None:
         self._environment, self._version_of = environment, version_of
-        self._weightless = environment._replace(measuring=weightless)
+        self._alone = environment._replace(measuring=alone)
         self._versions: dict[str, str | None] = {}
 
     def of(self, candidate: Stored) -> CostKey | None:
@@ -108,7 +108,7 @@ class CandidateKeys:
         version = self._versions[backend]
         if version is None:
             return None
-        environment = self._environment if candidate.reads_weights else self._weightless
+        environment = self._environment if candidate.needs_caches else self._alone
         return CostKey(
             candidate=candidate.hash,
             backend=backend,
@@ -129,8 +129,8 @@ def default_text(measuring: str) -> str:
         return measuring_text(_DEFAULTS)  # of another version, which no search here can use
 
 
-def weightless_text(options: MeasureOptions) -> str:
-    """The way of measuring what reads no weights."""
+def alone_text(options: MeasureOptions) -> str:
+    """The way of measuring what touches nothing but its inputs and outputs."""
     return measuring_text(dataclasses.replace(options, network_bytes=_DEFAULTS.network_bytes))
 
 

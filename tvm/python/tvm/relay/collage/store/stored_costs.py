@@ -20,7 +20,7 @@ from ..costs.protocols import Stored
 from ..exec.spent import phase
 from .database import CostStore
 from .errors import StoreError
-from .key import CandidateKeys, CostKey, Environment, weightless_text
+from .key import CandidateKeys, CostKey, Environment, alone_text
 from .row import StoredCost, now
 
 _logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class StoredCosts:
         self._store, self._options = store, options
         self._retry_failed = retry_failed
         here = environment or Environment.here(options)
-        self._keys = CandidateKeys(here, version_of, weightless_text(options))
+        self._keys = CandidateKeys(here, version_of, alone_text(options))
         self._waiting: dict[CostKey, StoredCost] = {}
         self._has_warned = False
         self._rest_until = 0.0

@@ -2,13 +2,13 @@
 """Runs of a candidate as its network runs it, not one after the other. Test:
 timing/test_in_network.py.
 
-Weights: one that runs again and again on one copy finds it in the caches nearest to it; in a
-network, all other layers' weights were read since. Where that may tell, a timing opens the library
-several times, each with weights of its own, as memory has them for each executor and each part of a
-backend. One run on each is a lap, before which it reads as much more as its network has weights.
-If all weights of a network stay in the caches, those of its parts therefore do so here.
-What a part reads and writes beside them was touched by the part before it, so it is read again
-before each run.
+Caches: one that runs again and again finds its weights, and the memory of values inside it, in the
+caches nearest to it; in a network, all others' were touched since. Where that may tell, a timing
+opens the library several times, each with weights and memory of its own, as each executor and each
+part of a backend has them. One run on each is a lap, before which it reads as much more as its
+network touches. If all that a network touches stays in the caches, that of its parts therefore does
+so here. What a part reads and writes beside it was touched by the part before it, so it is read
+again before each run.
 
 Threads: a library that has a pool of its own wakes it while TVM's falls asleep, and the other way
 round. Between two runs of such a candidate TVM's pool works for a while, as parts beside it do, and
@@ -28,8 +28,8 @@ import tvm
 
 from ..costs.weights import CACHE_BYTES, size_of
 
-# Bytes of weights for each second of a run below which it does not tell where they come from: a
-# twentieth of what memory gives a slow machine.
+# Bytes for each second of a run below which it does not tell where they come from: a twentieth of
+# what memory gives a slow machine.
 _FEWEST_BYTES_A_SECOND = 5e8
 _MOST_COPIES = 8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
@@ -52,7 +52,7 @@ Timer = Callable[[int, int], list[float]]
 
 
 class Lap(NamedTuple):
-    """Runs on so many copies of the weights, and how many bytes of others are read before them."""
+    """Runs on so many copies, and how many bytes of others are read before them."""
 
     copies: int
     other_bytes: int
@@ -61,12 +61,12 @@ class Lap(NamedTuple):
 ONE_COPY = Lap(1, 0)
 
 
-def lap_needed(weight_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Lap:
-    """Of a run that takes so long on one copy, in a network of so many bytes of weights."""
-    if not weight_bytes or weight_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
+def lap_needed(own_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Lap:
+    """Of a run that takes so long on one copy, in a network that touches so many bytes."""
+    if not own_bytes or own_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
         return ONE_COPY
-    copies = max(1, min(_MOST_COPIES, network_bytes // weight_bytes))
-    return Lap(copies, max(0, network_bytes - copies * weight_bytes))
+    copies = max(1, min(_MOST_COPIES, network_bytes // own_bytes))
+    return Lap(copies, max(0, network_bytes - copies * own_bytes))
 
 
 class Work(NamedTuple):
@@ -112,7 +112,7 @@ def _nothing_else() -> tvm.nd.NDArray:
 
 
 class Copy(NamedTuple):
-    """A run on a copy of the weights, and what is done before it, which takes none of its time."""
+    """A run on a copy, and what is done before it, which takes none of its time."""
 
     run: Run
     before: Run = nothing
@@ -138,10 +138,11 @@ def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
 
 
 class Place(NamedTuple):
-    """What tells how a part runs in its network: its bytes of weights, those that its network reads
-    between two runs of it, and whether other threads than TVM's compute, which have to wake."""
+    """What tells how a part runs in its network: its bytes of weights and of values inside, those
+    that its network touches between two runs of it, and whether other threads than TVM's compute,
+    which have to wake."""
 
-    weight_bytes: int = 0
+    own_bytes: int = 0
     network_bytes: int = CACHE_BYTES
     has_own_threads: bool = False
 
@@ -157,7 +158,7 @@ def timer_of_part(
     """A timer of a part as its network runs it: `plain`, of runs one after the other, where nothing
     else tells. another: opens its graph executor once more, on weights of its own."""
     plain(1, 1)
-    lap = lap_needed(place.weight_bytes, min(plain(1, 3)), place.network_bytes)
+    lap = lap_needed(place.own_bytes, min(plain(1, 3)), place.network_bytes)
     if lap == ONE_COPY and not place.has_own_threads:
         return plain
     names = list(inputs)

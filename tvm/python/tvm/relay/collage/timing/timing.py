@@ -54,7 +54,7 @@ def measure_library(
     the first run's outputs are not those in the file `reference`, if any, within the tolerance;
     MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
     names tells. has_own_threads: other ones than TVM's compute, which have to wake. network_bytes:
-    of weights, which its network reads between two runs (in_network.py).
+    what its network touches between two runs (in_network.py).
     """
     device = tvm.device(build["device"], 0)
     values = random_inputs(build["inputs"], seed)
@@ -79,7 +79,7 @@ def measure_library(
             return list(timer().results)
 
         with phase("time"):
-            place = Place(build["weight_bytes"], network_bytes, has_own_threads)
+            place = Place(build["own_bytes"], network_bytes, has_own_threads)
             in_network = timer_of_part(
                 run, executor.module, lambda: opened()[1].module, values, place
             )
