@@ -176,9 +176,9 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
                num_threads, scratch);
     };
     const auto scratch_bytes = [conv](int num_threads) { return conv.scratch_bytes(num_threads); };
-    planner->Emit({scratch_bytes, run}, args,
-                  Summary(planner->graph(), node) + " by winograd:" +
-                      ImplementationOf(*kernel, *form));
+    planner->Emit(
+        {scratch_bytes, run}, args,
+        Summary(planner->graph(), node) + " by winograd:" + ImplementationOf(*kernel, *form));
     for (const PostOpDesc& op : post_ops->after) {
       EmitEltwise(planner, op, {args[1].desc, args[1].buffer}, args[1].buffer, op.kind);
     }
