@@ -34,6 +34,7 @@ import numpy as np
 import tvm
 from additivity_account import ROWS, Chain, Launch, Part, account
 from additivity_plans import Plan, find_plans
+from architectures.trial import PEERS
 from harness import arguments, records
 from harness.resume import Book, Job, run
 from harness.tables import interval_text, markdown_table, milliseconds, text_table
@@ -42,11 +43,13 @@ from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.registry import has_own_threads
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
-from tvm.relay.collage.costs.footprint import bytes_in_turn, own_bytes
+from tvm.relay.collage.costs.footprint import inner_bytes
 from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
+from tvm.relay.collage.costs.weights import weight_bytes
+from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
     TVM_BACKEND,
@@ -59,11 +62,13 @@ from tvm.relay.collage.report.kernels import match_kernels
 from tvm.relay.collage.targets import parse_targets
 from tvm.relay.collage.timing.in_network import Place
 from tvm.relay.collage.timing.kernels import Kernel, kernels_of
+from tvm_collage.threads import default_threads
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"
-KEY = ["net", "backends", "clock"]
-SETTINGS = ["rounds", "plans", "made_up", "seed"]
-COUNTED = [*SETTINGS, "versions", "machine", "variables"]
+KEY = ["net", "backends", "asked", "costs", "clock"]
+SETTINGS = ["rounds", "seed"]
+COUNTED = [*SETTINGS, "threads", "versions", "machine", "variables"]
+_FAULTS = (FileNotFoundError, RuntimeError, CollageError)
 # What is aimed at: a network's time beside the sum, at most so much more or less.
 NEAR = 0.05
 _CHAIN = 33
@@ -80,7 +85,6 @@ class Timing:
     def __init__(self, plan: Plan, host: Any, folder: str, seed: int, clock: str) -> None:
         self._files = 0
         self._folder, self._seed, self._clock = folder, seed, clock
-        network_bytes = bytes_in_turn(plan.module)
         builder = MeasureOptions().builder
         library = build_library(plan.module, host)
         self.network = kernels_of(library)
@@ -93,7 +97,9 @@ class Timing:
             library = build_module(mod, candidate, builder)
             self.kernels.append(kernels_of(library))
             own_threads = has_own_threads(candidate.backend)
-            place = Place(own_bytes(mod), network_bytes, own_threads)._asdict()
+            place = Place(
+                weight_bytes(mod), inner_bytes(mod), plan.network_bytes, own_threads
+            )._asdict()
             has_borders = candidate.backend == TVM_BACKEND
             opened[1].append(self._saved(library, mod, has_borders=has_borders, place=place))
         for length in (1, _CHAIN):
@@ -276,9 +282,13 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
             ("plans in all", [plan for each in found for plan in each["plans"]]),
         )
     ]
-    lines = [[line[0], each["backends"], *line[1:]] for each in found for line in lines_of(each)]
+    lines = [
+        [line[0], each["backends"], each["costs"], *line[1:]]
+        for each in found
+        for line in lines_of(each)
+    ]
     return (
-        markdown_table([HEAD[0], "backends", *HEAD[1:]], lines)
+        markdown_table([HEAD[0], "backends", "costs", *HEAD[1:]], lines)
         + f"\nA network's time is within {100 * NEAR:g} % of the sum for {' and '.join(near)}. "
         + f"{records.origin(found)}.\n"
     )
@@ -290,19 +300,22 @@ def main(given: list[str] | None = None) -> int:
         return Book(options.record, KEY).write_page(options.docs, tables)
     settings = {name: getattr(options, name) for name in SETTINGS}
     settings |= {"commit": records.commit(), "variables": records.thread_variables()}
-    book = Book(options.record, KEY, records.conditions(settings, []), COUNTED)
+    settings["threads"] = default_threads()
+    book = Book(options.record, KEY, records.conditions(settings, PEERS), COUNTED)
     targets = parse_targets([host_target(), *options.backends])
     jobs = [job_of(net, targets, options) for net in options.nets]
-    try:
-        run(jobs, book, summary, budget=options.budget, keep=options.keep)
-    except RuntimeError as error:
-        print(f"additivity: {error}", file=sys.stderr)
-        return 1
-    return 0
+    found = run(jobs, book, summary, budget=options.budget, keep=options.keep, left_out=_FAULTS)
+    return int(len(found) < len(jobs))
 
 
 def job_of(net: models.Net, targets: Any, options: argparse.Namespace) -> Job:
-    key = {"net": net.name, "backends": ", ".join(options.backends), "clock": options.clock}
+    key = {
+        "net": net.name,
+        "backends": ", ".join(options.backends),
+        "asked": options.plans or "all",
+        "costs": "measured" if options.made_up is None else f"made up by seed {options.made_up}",
+        "clock": options.clock,
+    }
 
     def measure_net() -> dict[str, Any]:
         return {"plans": list(run_net(*models.to_relay(net.build(1)), targets, options))}

@@ -13,6 +13,7 @@ from typing import Any
 import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
+from tvm.relay.collage.costs.footprint import bytes_in_turn
 from tvm.relay.collage.external import is_external
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.measured import Session
@@ -32,12 +33,13 @@ _MOST_CALLS = 8
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """name, what ships, candidates of its parts (as often as they occur), types of the transitions
-    that are charged."""
+    that are charged, bytes that the network touches between two runs of a part."""
 
     name: str
     module: tvm.IRModule
     parts: list[CandidateModule]
     transitions: list[Any]
+    network_bytes: int
 
 
 def _unless_measured(plan: str, target: Any) -> Cost:
@@ -109,4 +111,4 @@ def find_plans(
         graph = collage.dataflow_graph(prepared["main"])
         types = [graph.expr(moved.node).checked_type for moved in report.transitions]
         module = as_deployed(rewrite(prepared, parts), kernels)
-        yield Plan(name, module, candidates, types)
+        yield Plan(name, module, candidates, types, bytes_in_turn(prepared))

@@ -27,6 +27,7 @@ from typing import Any
 
 import models
 import tvm
+from architectures.trial import PEERS
 from collaging.judge import of_rounds
 from harness import arguments, records
 from harness.neighbour import busy
@@ -39,9 +40,10 @@ from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.report import is_single
 
-KEY = ["net", "batch", "neighbour"]
-SETTINGS = ["builds", "rounds", "threads", "backends"]
-COUNTED = [*SETTINGS, "collage", "versions", "machine"]
+KEY = ["net", "batch", "backends", "neighbour"]
+SETTINGS = ["builds", "rounds", "threads"]
+COUNTED = [*SETTINGS, "collage", "variables", "versions", "machine"]
+_FAULTS = (FileNotFoundError, RuntimeError, CollageError)
 # How much slower than another a plan may be by the guard's rule (docs/choosing.md).
 MOST = 1.02
 LEAST_ROUNDS = 2 * fewest_samples()
@@ -57,21 +59,23 @@ def main(given: list[str] | None = None) -> int:
         return Book(options.record, KEY).write_page(options.docs, tables)
     settings = {name: getattr(options, name) for name in SETTINGS}
     settings |= {"commit": records.commit(), "collage": dict(options.collage)}
-    book = Book(options.record, KEY, records.conditions(settings, []), COUNTED)
+    settings["variables"] = records.thread_variables()
+    book = Book(options.record, KEY, records.conditions(settings, PEERS), COUNTED)
     jobs = [job_of(net, options) for net in options.nets]
-    try:
-        found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
-    except (RuntimeError, CollageError) as error:
-        print(f"stability: {error}", file=sys.stderr)
-        return 1
+    found = run(jobs, book, summary, budget=options.budget, keep=options.keep, left_out=_FAULTS)
     slow = [f"{each['net']}: {line}" for each in found for line in too_slow(each["plans"])]
     for line in slow:
         print(line, file=sys.stderr)
-    return 1 if slow else 0
+    return int(bool(slow) or len(found) < len(jobs))
 
 
 def job_of(net: models.Net, options: argparse.Namespace) -> Job:
-    key = {"net": net.name, "batch": options.batch, "neighbour": options.neighbour}
+    key = {
+        "net": net.name,
+        "batch": options.batch,
+        "backends": ", ".join(options.backends),
+        "neighbour": options.neighbour,
+    }
     beside = " beside a neighbour" if options.neighbour else ""
     return Job(f"{net.name}{beside}", key, lambda: measure(net, options))
 
@@ -209,13 +213,19 @@ def summary(found: Mapping[str, Any]) -> str:
 def tables(found: Sequence[Mapping[str, Any]]) -> str:
     """The page's part."""
     lines = [
-        [each["net"], "one" if each["neighbour"] else "none", *line]
+        [
+            each["net"],
+            str(each["batch"]),
+            each["backends"],
+            "one" if each["neighbour"] else "none",
+            *line,
+        ]
         for each in found
         for line in lines_of(each["plans"])
     ]
     slow = sum(bool(too_slow(each["plans"])) for each in found)
     return (
-        markdown_table(["net", "neighbour", *HEAD], lines)
+        markdown_table(["net", "batch", "backends", "neighbour", *HEAD], lines)
         + f"\nA plan that is surely more than {100 * (MOST - 1):.0f} % slower than another that "
         + f"shipped, or than a backend alone, shipped for {slow} of {len(found)} rows' nets. "
         + f"{records.origin(found)}.\n"

@@ -30,6 +30,8 @@ _MOST_SECONDS = 3600
 
 
 def main(given: list[str] | None = None) -> int:
+    from tvm.relay.collage.errors import OptionError
+
     options = transfer.parse(given, __doc__, arguments.ROOT / "docs/transfer_choices.jsonl")
     if options.write_docs:
         return Book(options.record, transfer.KEY).write_page(options.docs, tables)
@@ -43,13 +45,13 @@ def main(given: list[str] | None = None) -> int:
         print(f"{lacking[0]} is not there: bench/transfer.py makes it", file=sys.stderr)
         return 1
     book = Book(options.record, transfer.KEY, transfer.conditions_of(options), transfer.COUNTED)
-    jobs = [
-        Job(name, transfer.key_of(name, options), lambda name=name: measure(name, options))
-        for name in options.nets
-    ]
     try:
+        jobs = [
+            Job(name, transfer.key_of(name, options), lambda name=name: measure(name, options))
+            for name in options.nets
+        ]
         found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
-    except RuntimeError as error:
+    except (OptionError, RuntimeError) as error:
         print(f"transfer_choices: {error}", file=sys.stderr)
         return 1
     print(tables(found), end="")

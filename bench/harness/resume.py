@@ -89,9 +89,11 @@ def run(
     *,
     budget: float = float("inf"),
     keep: bool = False,
+    left_out: tuple[type[Exception], ...] = (FileNotFoundError,),
 ) -> list[Found]:
     """The jobs' records, each kept as soon as it is made, and its summary printed. Once the budget
-    of seconds is used up nothing more is measured; what stands in the file already is found."""
+    of seconds is used up nothing more is measured; what stands in the file already is found. A job
+    that ends with one of the errors `left_out` is told of and has no record."""
     began = time.monotonic()
     listed, found, late = list(jobs), [], []
     for number, job in enumerate(listed, 1):
@@ -106,7 +108,7 @@ def run(
             print(f"{title} ...", flush=True)
             try:
                 record = book.make(job)
-            except FileNotFoundError as error:
+            except left_out as error:
                 print(f"{title}: left out: {error}", file=sys.stderr)
                 continue
         found.append(record)

@@ -138,7 +138,7 @@ bool TeamSpread::Plan() {
 }
 
 // Whether each thread is to have its CPU now: for a while after a pause, and after threads were
-// seen to share one. Where they never do, no clock is read.
+// seen to share one. Where they never do, no launch reads a clock.
 bool TeamSpread::IsDue(int num_threads) {
   if (wary_ == 0) return false;
   const Clock::time_point now = Clock::now();
@@ -166,6 +166,7 @@ void TeamSpread::BindOrFree(bool is_due, int num_threads) {
 // the CPU of whoever wakes them would take it to theirs.
 void TeamSpread::HoldCaller() {
   if (step_ != Step::kBind) return;
+  callers_ = allowed_;
   AllowOnly(planned_[0]);
   is_caller_held_ = true;
 }
@@ -193,7 +194,7 @@ void TeamSpread::Enter(int thread) {
 }
 
 void TeamSpread::End() {
-  if (std::exchange(is_caller_held_, false)) Allow(allowed_);
+  if (std::exchange(is_caller_held_, false)) Allow(callers_);
   if (step_ != Step::kNothing) are_workers_bound_ = step_ == Step::kBind;
   step_ = Step::kNothing;
   if (wary_ > 0) ended_ = Clock::now();
@@ -202,8 +203,7 @@ void TeamSpread::End() {
 void TeamSpread::BeginPart(int num_threads) {
   if (parts_++ > 0 || num_threads == 1) return;
   // A part is long enough to look each time after a pause.
-  const Clock::time_point now = Clock::now(), before = std::exchange(part_began_, now);
-  if (now - before < kPause && CanSkip()) return;
+  if (Clock::now() - part_ended_ < kPause && CanSkip()) return;
   const bool is_due = IsDue(num_threads);  // asked while the workers sleep
   seen_.assign(num_threads, Seen());
 #pragma omp parallel num_threads(num_threads)
@@ -211,13 +211,17 @@ void TeamSpread::BeginPart(int num_threads) {
   LookForTwins();
   BindOrFree(is_due, num_threads);
   if (step_ == Step::kNothing) return;
-  HoldCaller();
+  // A part whose parallel regions differ in size has OpenMP end and make threads, which inherit the
+  // caller's CPUs and call nothing here. With two threads none are made.
+  if (num_threads == 2) HoldCaller();
 #pragma omp parallel num_threads(num_threads)
   Enter(omp_get_thread_num());
 }
 
 void TeamSpread::EndPart() {
-  if (--parts_ == 0) End();
+  if (--parts_ > 0) return;
+  End();
+  part_ended_ = Clock::now();
 }
 
 }  // namespace pool

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keeps the threads of a team on different CPUs, unless the user wants it not: where two were seen
 // on one, the workers are bound to CPUs of their own, and the caller's first launch after 50 ms
-// gives them back to the scheduler. The caller is bound while a launch or a part runs, and free
-// between them.
+// gives them back to the scheduler. The caller is bound while a launch runs, or a part of
+// two threads, and free between them.
 //
 // Some kernels wake all threads of a team on the CPU of the thread that wakes them, after a pause
 // or while another pool's threads turn, and leave them there for tens of milliseconds though others
@@ -72,8 +72,9 @@ class TeamSpread {
   int wary_ = 0;        // times that it is looked and bound after pauses
   bool is_bound_ = false;
   Clock::time_point decided_until_{};  // for which is_bound_ holds
-  Clock::time_point ended_{}, part_began_{};
+  Clock::time_point ended_{}, part_ended_{};
   cpu_set_t allowed_{};  // the caller's affinity, for workers that are freed
+  cpu_set_t callers_{};  // the same, while it is held
   std::vector<Seen> seen_;
   std::vector<int> planned_;  // CPU by thread, while step_ is kBind
 };

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tvm
 from additivity_account import ROWS, Chain, Launch, Part, account
+from harness import records
 from tvm import relay
 from tvm.relay.collage import host_target
 from tvm.relay.collage.report.kernels import match_kernels
@@ -149,21 +150,32 @@ def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, cap
     page.write_text("<!-- additivity.jsonl: begin -->\nold\n<!-- additivity.jsonl: end -->\nrest\n")
     assert additivity.main([*given, "--write-docs"]) == 0
     text = page.read_text()
-    assert "| tiny | dnnl | collage | 3 | 1.000 | 1.040 | 1.040 [1.030, 1.050] |" in text
+    assert "| tiny | dnnl | measured | collage | 3 | 1.000 | 1.040 | 1.040 [1.030, 1.050] |" in text
     assert "within 5 % of the sum for 1 of 1 op-level plans and 1 of 2 plans in all" in text
     assert text.endswith("rest\n") and "old" not in text
 
 
-def test_a_net_that_fails_is_told_and_no_record(monkeypatch, tmp_path, capsys):
+def test_a_net_that_fails_is_told_and_keeps_no_other_from_being_measured(
+    monkeypatch, tmp_path, capsys
+):
     def run_net(mod, params, targets, options):
-        raise RuntimeError("time_libraries: crashed: signal 11")
-        yield
+        if mod == "poor":
+            raise RuntimeError("time_libraries: crashed: signal 11")
+        yield plan_of("collage", 1.0)
 
+    nets = [
+        types.SimpleNamespace(name=name, build=lambda batch, name=name: name)
+        for name in ("poor", "good")
+    ]
     monkeypatch.setattr(additivity, "run_net", run_net)
+    monkeypatch.setattr(models, "find", lambda text: nets)
+    monkeypatch.setattr(models, "to_relay", lambda model: (model, None))
     record = tmp_path / "additivity.jsonl"
-    assert additivity.main(["--nets", "dcgan", "--record", str(record)]) == 1
-    assert "time_libraries: crashed: signal 11" in capsys.readouterr().err
-    assert not record.exists()
+    given = ["--record", str(record), "--made-up", "3"]
+    assert additivity.main(given) == 1
+    assert "poor with dnnl: left out: time_libraries: crashed: signal 11" in capsys.readouterr().err
+    [kept] = records.load(record, additivity.KEY).values()
+    assert kept["net"] == "good" and kept["costs"] == "made up by seed 3"
 
 
 def test_plans_by_made_up_costs_measure_nothing(monkeypatch):

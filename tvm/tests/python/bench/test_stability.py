@@ -133,7 +133,7 @@ def test_the_page_says_what_shipped_and_where_it_was_too_slow(tmp_path):
     origin = {"date": "2026-11-26", "conditions": {"machine": {"cpu": "a CPU", "cores": 2}}}
     record, page = tmp_path / "stability.jsonl", tmp_path / "page.md"
     for name, builds in (("good", {"mix": 10}), ("bad", {"mix": 8, "mix'": 2})):
-        key = {"net": name, "batch": 1, "neighbour": name == "bad"}
+        key = {"net": name, "batch": 1, "backends": "dnnl", "neighbour": name == "bad"}
         plans = stability.judge(found, builds, ["dnnl"])
         records.save(record, stability.KEY, {**key, **origin, "plans": plans})
     marks = [f"<!-- stability.jsonl: {end} -->\n" for end in ("begin", "end")]
@@ -141,8 +141,8 @@ def test_the_page_says_what_shipped_and_where_it_was_too_slow(tmp_path):
     given = ["--record", str(record), "--docs", str(page), "--write-docs"]
     assert stability.main(given) == 0
     text = page.read_text()
-    assert "| good | none | mix | 10 | 1001.000 | itself | 0.667" in text
-    assert "| bad | one | mix' | 2 |" in text
+    assert "| good | 1 | dnnl | none | mix | 10 | 1001.000 | itself | 0.667" in text
+    assert "| bad | 1 | dnnl | one | mix' | 2 |" in text
     assert "shipped for 1 of 2 rows' nets. a CPU, 2 CPUs; 2026-11-26." in text
 
 

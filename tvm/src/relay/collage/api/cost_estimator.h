@@ -10,8 +10,8 @@ namespace tvm::collage {
 /*! \brief Functions of Python's; all but the first give JSON, in the order of the questions. */
 struct EstimatorFunctions {
   /*!
-   * \brief (the module, typed, that the next candidates are parts of) -> how many bytes of weights
-   * it takes its network to read; null for those that ask for no network.
+   * \brief (the module, typed, that the next candidates are parts of) -> how many bytes it takes
+   * its network to touch; null for those that ask for no network.
    */
   PackedFunc network;
   /*! \brief (modules, targets, labels for people) -> a list of costs, see EstimatedCost::Of. */

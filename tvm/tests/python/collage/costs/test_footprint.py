@@ -7,17 +7,18 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.costs import footprint
-from tvm.relay.collage.costs.footprint import bytes_in_turn, inner_bytes, own_bytes
+from tvm.relay.collage.costs.footprint import bytes_in_turn, inner_bytes
+from tvm.relay.collage.costs.weights import weight_bytes
 
 KB, MB = 1 << 10, 1 << 20
 # A value of 1024 numbers has 4 KB.
 SHAPE = (1, 1024)
 
 
-def module(make, *, typed=True):
+def module(make):
     x = relay.var("x", shape=SHAPE)
     mod = tvm.IRModule.from_expr(relay.Function([x], make(x)))
-    return relay.transform.InferType()(mod) if typed else mod
+    return relay.transform.InferType()(mod)
 
 
 def softmax(x):
@@ -62,6 +63,8 @@ def halves(x):
         (composite, 8),  # as the same calls outside of a function
         (halves, 8),  # what is split, and its halves: one of them is in the output's memory later
         (lambda x: relay.const(np.ones(SHAPE, "float32")) + x, 0),
+        (lambda x: relay.Tuple([y := softmax(x), softmax(relay.exp(y))]), 4),  # y is not free
+        (lambda x: softmax(relay.reshape(softmax(relay.reshape(x, (32, 32))), SHAPE)), 4),
     ],
 )
 def test_values_that_are_alive_at_once(make, kilobytes):
@@ -90,7 +93,7 @@ def test_parts_count_by_themselves_and_weights_once():
     assert inner_bytes(mod) == (8 + 4) * KB
     weight = relay.const(np.ones((1024, 1024), "float32"))
     dense = module(lambda x: relay.nn.dense(relay.nn.dense(x, weight), weight))
-    assert own_bytes(dense) == 4 * MB + 4 * KB
+    assert (weight_bytes(dense), inner_bytes(dense)) == (4 * MB, 4 * KB)
 
 
 def test_what_is_not_known_counts_nothing():

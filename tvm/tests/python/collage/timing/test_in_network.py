@@ -23,6 +23,7 @@ timing = import_module("tvm.relay.collage.timing.timing")
 steps = import_module("tvm.relay.collage.measured.steps")
 candidates = import_module("tvm.relay.collage.costs.candidate")
 MB = 1 << 20
+ONE_COPY = in_network.ONE_COPY
 
 
 @pytest.mark.parametrize(
@@ -38,7 +39,7 @@ MB = 1 << 20
     ],
 )
 def test_a_lap_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds, needed):
-    assert in_network.lap_needed(size, run_seconds) == needed
+    assert in_network.lap_needed(size, 0, run_seconds) == needed
 
 
 @pytest.mark.parametrize(
@@ -53,7 +54,21 @@ def test_a_lap_reads_as_much_as_caches_hold_where_it_may_tell(size, run_seconds,
     ],
 )
 def test_a_lap_reads_no_more_than_its_network(size, network_bytes, needed):
-    assert in_network.lap_needed(size, 1e-6, network_bytes) == needed
+    assert in_network.lap_needed(size, 0, 1e-6, network_bytes) == needed
+
+
+@pytest.mark.parametrize(
+    "size, inside, needed",
+    [
+        (0, 10 * MB, (1, 6 * MB)),  # no weights: its memory was written over meanwhile
+        (0, 2 * MB, (8, 14 * MB)),
+        (MB, 3 * MB, (4, 9 * MB)),  # whose copies may share what is inside
+        (4 * MB, 12 * MB, (1, 0)),  # all of a net
+        (0, 4 << 10, ONE_COPY),  # nothing, in a run of a millisecond
+    ],
+)
+def test_the_memory_inside_is_cold_as_weights_are(size, inside, needed):
+    assert in_network.lap_needed(size, inside, 1e-3, 16 * MB) == needed
 
 
 class Device:
@@ -244,7 +259,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
         build = build_step.build_candidate(
             candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
         )
-        assert build["own_bytes"] == size * size * 4
+        assert build["weight_bytes"] == size * size * 4
         found = timing.measure_library(
             file, json.loads(json.dumps(build)), None, (), False, False, MB, 0, 0.02, 0.1, 1e-3, ""
         )

@@ -200,7 +200,13 @@ def test_what_wakes_its_own_threads_need_not_be_known_as_well(
         timing, "sample_until_narrow", lambda *args: asked.append(args[2]) or [1e-6] * 6
     )
     inputs = describe_inputs(mod)
-    build = {"device": "llvm", "backend": "tvm", "inputs": inputs, "own_bytes": 0}
+    build = {
+        "device": "llvm",
+        "backend": "tvm",
+        "inputs": inputs,
+        "weight_bytes": 0,
+        "inner_bytes": 0,
+    }
     answer = timing.measure_library(
         library, build, None, None, False, has_own_threads, 1 << 20, 0, 0.3, 0.03, 2e-3, ""
     )

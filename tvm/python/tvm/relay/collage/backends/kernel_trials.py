@@ -67,7 +67,7 @@ def time_kernels(
     """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
 
     One that fails, or gives no run, is a message; the others are timed all the same.
-    network_bytes: of weights, which its network reads between two runs.
+    network_bytes: what its network touches between two runs.
     """
     own = get_backend(backend)
     opened: dict[str, tuple[KernelRuns, Run]] = {}
@@ -85,7 +85,7 @@ def time_kernels(
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
     # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
     size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)
-    lap = lap_needed(size, min(once.values(), default=0.0), network_bytes)
+    lap = lap_needed(size, 0, min(once.values(), default=0.0), network_bytes)
     number = {kernel: math.ceil(sample_seconds / seconds) for kernel, seconds in once.items()}
     if lap != ONE_COPY:
         number = {kernel: min(MOST_TURNS, max(lap.copies, n)) for kernel, n in number.items()}

@@ -5,9 +5,10 @@ weights, and of values inside it.
 Whether caches still hold them when it runs next, after the rest of its network has run, decides
 part of its time (timing/in_network.py). Test: costs/test_footprint.py.
 
-Assumptions: a compiler gives memory that is free again to the next value, and computes functions of
-elements in the memory of an operand that nobody else reads. Where there is control flow, or a size
-is not known, values count nothing.
+Assumptions: a compiler gives memory that is free again to the next value, computes functions of
+elements in the memory of an operand that nobody else reads, and reshapes nothing but shapes. What
+TVM fuses besides counts, though it has no memory. Where there is control flow, or a size is not
+known, values count nothing.
 """
 
 from __future__ import annotations
@@ -30,16 +31,12 @@ _MOST_ELEMENTWISE = 1
 _CONTROL_FLOW = (relay.If, relay.Let, relay.Match, relay.RefCreate, relay.RefRead, relay.RefWrite)
 
 
-def own_bytes(mod: tvm.IRModule) -> int:
-    """Of a part (typed), its weights and the values inside it."""
-    return weight_bytes(mod) + inner_bytes(mod)
-
-
 def bytes_in_turn(mod: tvm.IRModule) -> int:
     """Bytes that a network (typed) touches between two runs of a part of it, as far as caches
     tell, to a power of two, for costs of other networks to be used. A module without weights says
     nothing of its network, which may have many."""
-    size = own_bytes(mod) if weight_bytes(mod) else CACHE_BYTES
+    weights = weight_bytes(mod)
+    size = weights + inner_bytes(mod) if weights else CACHE_BYTES
     return 1 << round(math.log2(min(max(size, _FEWEST_BYTES), CACHE_BYTES)))
 
 
@@ -68,6 +65,8 @@ def _most_alive(function: Function) -> int:
         """The values that an expression is made of, by number, as its type has them."""
         if not isinstance(expr, relay.Call):
             return _mapped(expr.checked_type, lambda _: None)
+        if _attribute(expr, "TReshapeOp"):
+            return operands[0]
         time, read = len(values), tuple(_numbers(operands))
 
         def made(tensor: Any) -> int:
@@ -83,6 +82,8 @@ def _most_alive(function: Function) -> int:
     for value in values:
         for number in value.operands:
             last[number] = max(last[number], value.time)
+    for number in returned:
+        last[number] = len(values)
     return _peak(values, last, returned)
 
 
@@ -102,10 +103,13 @@ def _numbers(values: Iterable[Any]) -> Iterator[int]:
             yield value
 
 
+def _attribute(call: relay.Call, name: str) -> Any:
+    """Of the operator that is called; None where it has none, and of other calls."""
+    return call.op.get_attr(name) if isinstance(call.op, tvm.ir.Op) else None
+
+
 def _is_elementwise(call: relay.Call) -> bool:
-    if not isinstance(call.op, tvm.ir.Op):
-        return False
-    pattern = call.op.get_attr("TOpPattern")
+    pattern = _attribute(call, "TOpPattern")
     return pattern is not None and int(pattern) <= _MOST_ELEMENTWISE
 
 

@@ -28,7 +28,7 @@ from .inputs import random_weights
 # relay/identity.h, which signatures and the keys of placements follow.
 SMALL_CONSTANT = 16
 _PREFIX = "collage_weight_"
-# What caches are taken to hold: a network of more weights reads each of them from memory.
+# What caches are taken to hold: a network that touches more has to go to memory for it.
 CACHE_BYTES = 32 << 20
 
 WeightNames = dict[str, list[str]]

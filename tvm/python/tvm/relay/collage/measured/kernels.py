@@ -46,39 +46,52 @@ def choose_kernels(
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
-    parts = list(functions)
-    choices: list[KernelChoice] = []
-    costs: dict[str, dict[str, Cost]] = {}
-    for is_last in (False, True):
-        listed = _listed(part_with_kernels(part, choices) for part in parts)
-        steps = [step for step in listed if is_last or not step.is_last]
-        costs |= _known(session.estimator, (step for step in steps if step.key not in costs))
-        unknown = [step for step in steps if step.key not in costs]
-        for done, step in enumerate(unknown):
-            on_step(step.label, done, len(unknown))
-            costs[step.key] = _measure(session.estimator, step)
-        choices = [choose(step, costs[step.key]) for step in steps]
-        if len(steps) == len(listed):
-            break  # none is left for the last
-    choices += of_others(steps, choices)
+    listed = [(part, steps) for part in functions if (steps := _steps_of(part)) is not None]
+    first = _once(step for _, steps in listed for step in steps if not step.is_last)
+    costs = _costs(session.estimator, first, on_step)
+    choices = [choose(step, costs[step.key]) for step in first]
+    said = [
+        _steps_of(part_with_kernels(part, choices)) or ()
+        for part, steps in listed
+        if any(step.is_last for step in steps)
+    ]
+    last = _once(step for steps in said for step in steps if step.is_last)
+    costs = _costs(session.estimator, last, on_step)
+    choices += [choose(step, costs[step.key]) for step in last]
+    choices += of_others([*first, *last], choices)
     for choice in choices:
         _logger.debug("%s", choice.Summary())
     return tuple(choices)
 
 
-def _listed(parts: Iterable[relay.Function]) -> list[KernelStep]:
-    """The steps of the parts, equal ones once."""
-    steps: dict[str, KernelStep] = {}
-    for part in parts:
-        try:
-            steps.update((step.key, step) for step in steps_of_part(part))
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a backend's own code
-            _logger.warning(
-                "kernels of a part cannot be listed, its backend chooses them: %s", last_line(error)
-            )
-    return list(steps.values())
+def _steps_of(part: relay.Function) -> list[KernelStep] | None:
+    """None where its backend cannot list them, which is logged."""
+    try:
+        return steps_of_part(part)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a backend's own code
+        _logger.warning(
+            "kernels of a part cannot be listed, its backend chooses them: %s", last_line(error)
+        )
+        return None
+
+
+def _once(steps: Iterable[KernelStep]) -> list[KernelStep]:
+    """Equal ones once."""
+    return list({step.key: step for step in steps}.values())
+
+
+def _costs(
+    estimator: MeasuredCostEstimator, steps: Sequence[KernelStep], on_step: OnStep
+) -> dict[str, dict[str, Cost]]:
+    """Costs by kernel, from the store or measured now."""
+    costs = _known(estimator, steps)
+    unknown = [step for step in steps if step.key not in costs]
+    for done, step in enumerate(unknown):
+        on_step(step.label, done, len(unknown))
+        costs[step.key] = _measure(estimator, step)
+    return costs
 
 
 def _known(

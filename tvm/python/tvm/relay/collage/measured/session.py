@@ -122,8 +122,8 @@ class OwnSession:
 def measure_options(
     options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
 ) -> MeasureOptions:
-    """How CollageOptions say that candidates for these targets are measured, in a network of so
-    many bytes of weights."""
+    """How CollageOptions say that candidates for these targets are measured, in a network that
+    touches so many bytes."""
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,

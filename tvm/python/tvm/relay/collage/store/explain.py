@@ -67,8 +67,8 @@ class Explained:
 def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Explained]:
     """Each row beside what its key is in this process, but for `changes` by part.
 
-    The model's parts of the key (candidate, backend, target, options, and how many bytes of weights
-    its network reads in turn) are taken from the row.
+    The model's parts of the key (candidate, backend, target, options, and how many bytes
+    its network touches in turn) are taken from the row.
     """
     here = Environment.here()._asdict()
     versions: dict[str, str | None] = {}

@@ -4,8 +4,8 @@ timing/test_in_network.py.
 
 Caches: one that runs again and again finds its weights, and the memory of values inside it, in the
 caches nearest to it; in a network, all others' were touched since. Where that may tell, a timing
-opens the library several times, each with weights and memory of its own, as each executor and each
-part of a backend has them. One run on each is a lap, before which it reads as much more as its
+opens the library several times, each with weights of its own, as each executor and each part of a
+backend has them. One run on each is a lap, before which it reads as much more as its
 network touches. If all that a network touches stays in the caches, that of its parts therefore does
 so here. What a part reads and writes beside it was touched by the part before it, so it is read
 again before each run.
@@ -61,12 +61,20 @@ class Lap(NamedTuple):
 ONE_COPY = Lap(1, 0)
 
 
-def lap_needed(own_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES) -> Lap:
-    """Of a run that takes so long on one copy, in a network that touches so many bytes."""
+def lap_needed(
+    weight_bytes: int, inner_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES
+) -> Lap:
+    """Of a run that takes so long on one copy, in a network that touches so many bytes.
+
+    The memory of values inside counts once: copies of a part of oneDNN share it, as its parts do
+    in a network. Where each copy has its own, a lap touches more than its network, which tells
+    only if the caches hold the one and not the other.
+    """
+    own_bytes = weight_bytes + inner_bytes
     if not own_bytes or own_bytes < _FEWEST_BYTES_A_SECOND * run_seconds:
         return ONE_COPY
     copies = max(1, min(_MOST_COPIES, network_bytes // own_bytes))
-    return Lap(copies, max(0, network_bytes - copies * own_bytes))
+    return Lap(copies, max(0, network_bytes - copies * weight_bytes - inner_bytes))
 
 
 class Work(NamedTuple):
@@ -142,7 +150,8 @@ class Place(NamedTuple):
     that its network touches between two runs of it, and whether other threads than TVM's compute,
     which have to wake."""
 
-    own_bytes: int = 0
+    weight_bytes: int = 0
+    inner_bytes: int = 0
     network_bytes: int = CACHE_BYTES
     has_own_threads: bool = False
 
@@ -158,7 +167,7 @@ def timer_of_part(
     """A timer of a part as its network runs it: `plain`, of runs one after the other, where nothing
     else tells. another: opens its graph executor once more, on weights of its own."""
     plain(1, 1)
-    lap = lap_needed(place.own_bytes, min(plain(1, 3)), place.network_bytes)
+    lap = lap_needed(place.weight_bytes, place.inner_bytes, min(plain(1, 3)), place.network_bytes)
     if lap == ONE_COPY and not place.has_own_threads:
         return plain
     names = list(inputs)

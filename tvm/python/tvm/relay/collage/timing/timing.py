@@ -79,7 +79,9 @@ def measure_library(
             return list(timer().results)
 
         with phase("time"):
-            place = Place(build["own_bytes"], network_bytes, has_own_threads)
+            place = Place(
+                build["weight_bytes"], build["inner_bytes"], network_bytes, has_own_threads
+            )
             in_network = timer_of_part(
                 run, executor.module, lambda: opened()[1].module, values, place
             )

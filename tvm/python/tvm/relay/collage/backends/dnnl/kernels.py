@@ -49,7 +49,7 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in given)
             steps[text] = (_label(graph, node), sizes)
     found = [
-        KernelStep("dnnl", text, label, _kernels_of(text), sizes)
+        KernelStep("dnnl", text, label, _kernels_of(text, tvm.runtime.num_threads()), sizes)
         for text, (label, sizes) in steps.items()
     ]
     layouts = _layout_step(graph)
@@ -57,7 +57,8 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
 
 
 @functools.lru_cache(maxsize=4096)  # a part's steps are listed twice
-def _kernels_of(text: str) -> tuple[str, ...]:
+def _kernels_of(text: str, num_threads: int) -> tuple[str, ...]:
+    """Of the step, in the order that the pool's number of threads gives them."""
     return tuple(map(str, tvm.get_global_func("collage.onednn.kernels")(text)))
 
 
