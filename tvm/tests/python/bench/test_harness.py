@@ -168,6 +168,8 @@ def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
         (ablation, "collaging", "collaging"),
         (transfer, "transfer", "transfer"),
         (transfer_choices, "transfer_choices", "transfer"),
+        (additivity, "additivity", "additivity"),
+        (stability, "stability", "choosing"),
     ],
 )
 def test_the_tree_s_pages_are_those_of_their_records(bench, name, page, tmp_path):
