@@ -6,7 +6,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import ablation
+import additivity
 import pytest
+import stability
 import transfer
 import transfer_choices
 import zoo
