@@ -138,7 +138,7 @@ bool TeamSpread::Plan() {
 }
 
 // Whether each thread is to have its CPU now: for a while after a pause, and after threads were
-// seen to share one. Where they never do, no launch reads a clock.
+// seen to share one. Where they never do, no clock is read.
 bool TeamSpread::IsDue(int num_threads) {
   if (wary_ == 0) return false;
   const Clock::time_point now = Clock::now();
@@ -201,9 +201,7 @@ void TeamSpread::End() {
 }
 
 void TeamSpread::BeginPart(int num_threads) {
-  if (parts_++ > 0 || num_threads == 1) return;
-  // A part is long enough to look each time after a pause.
-  if (Clock::now() - part_ended_ < kPause && CanSkip()) return;
+  if (parts_++ > 0 || num_threads == 1 || CanSkip()) return;
   const bool is_due = IsDue(num_threads);  // asked while the workers sleep
   seen_.assign(num_threads, Seen());
 #pragma omp parallel num_threads(num_threads)
@@ -219,9 +217,7 @@ void TeamSpread::BeginPart(int num_threads) {
 }
 
 void TeamSpread::EndPart() {
-  if (--parts_ > 0) return;
-  End();
-  part_ended_ = Clock::now();
+  if (--parts_ == 0) End();
 }
 
 }  // namespace pool

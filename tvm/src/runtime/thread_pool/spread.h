@@ -72,7 +72,7 @@ class TeamSpread {
   int wary_ = 0;        // times that it is looked and bound after pauses
   bool is_bound_ = false;
   Clock::time_point decided_until_{};  // for which is_bound_ holds
-  Clock::time_point ended_{}, part_ended_{};
+  Clock::time_point ended_{};
   cpu_set_t allowed_{};  // the caller's affinity, for workers that are freed
   cpu_set_t callers_{};  // the same, while it is held
   std::vector<Seen> seen_;
