@@ -43,12 +43,10 @@ from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.registry import has_own_threads
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.build_step import build_module
-from tvm.relay.collage.costs.footprint import inner_bytes
 from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
-from tvm.relay.collage.costs.weights import weight_bytes
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measured import (
@@ -97,9 +95,8 @@ class Timing:
             library = build_module(mod, candidate, builder)
             self.kernels.append(kernels_of(library))
             own_threads = has_own_threads(candidate.backend)
-            place = Place(
-                weight_bytes(mod), inner_bytes(mod), plan.network_bytes, own_threads
-            )._asdict()
+            sizes = candidate.weight_bytes, candidate.inner_bytes, plan.network_bytes
+            place = Place(*sizes, own_threads)._asdict()
             has_borders = candidate.backend == TVM_BACKEND
             opened[1].append(self._saved(library, mod, has_borders=has_borders, place=place))
         for length in (1, _CHAIN):

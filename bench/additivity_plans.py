@@ -94,6 +94,7 @@ def find_plans(
     """The plans of a prepared module, or those that are named, by the kernels of the session, which
     measures; with a seed `made_up` nothing is measured to find them."""
     kernels = session.kernels if session else ()
+    network_bytes = bytes_in_turn(prepared)
     for name in (OP_LEVEL, TVM_ALONE, *(target.kind.name for target in targets.external)):
         if names and name not in names:
             continue
@@ -111,4 +112,4 @@ def find_plans(
         graph = collage.dataflow_graph(prepared["main"])
         types = [graph.expr(moved.node).checked_type for moved in report.transitions]
         module = as_deployed(rewrite(prepared, parts), kernels)
-        yield Plan(name, module, candidates, types, bytes_in_turn(prepared))
+        yield Plan(name, module, candidates, types, network_bytes)

@@ -152,7 +152,7 @@ def judge(
     found: Sequence[Comparison], shipped: Mapping[str, int], singles: Sequence[str]
 ) -> list[dict[str, Any]]:
     """The plans that shipped, each with its ratio over the fastest of either kind, which is None
-    for that one itself. RuntimeError for a plan that failed. Every other round says which is the
+    where there is none. RuntimeError for a plan that failed. Every other round says which is the
     fastest, the rounds between how much faster."""
     whole = usable_by_name(found, list(shipped))
     decide, told = of_rounds(found, 0), usable_by_name(of_rounds(found, 1), list(shipped))

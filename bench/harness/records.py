@@ -89,16 +89,19 @@ def describe_machine() -> dict[str, Any]:
 
 def machine_line(threads: int) -> str:
     """A first line for figures that are printed."""
-    machine = describe_machine()
-    return f"{machine['cpu']}, {machine['cores']} CPUs, {threads} threads"
+    return f"{_machine_text(describe_machine())}, {threads} threads"
 
 
 def origin(found: Iterable[Record]) -> str:
     """Where and when the records were made."""
     made = list(found)
-    facts = [each["conditions"]["machine"] for each in made]
-    machines = sorted({f"{each['cpu']}, {each['cores']} CPUs" for each in facts})
-    return f"{'; '.join(machines)}; {', '.join(sorted({each['date'] for each in made}))}"
+    machines = {_machine_text(each["conditions"]["machine"]) for each in made}
+    days = {each["date"] for each in made}
+    return f"{'; '.join(sorted(machines))}; {', '.join(sorted(days))}"
+
+
+def _machine_text(machine: Mapping[str, Any]) -> str:
+    return f"{machine['cpu']}, {machine['cores']} CPUs"
 
 
 def thread_variables() -> dict[str, str]:

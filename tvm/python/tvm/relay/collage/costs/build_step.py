@@ -21,10 +21,8 @@ from ..exec.resolve import resolve
 from ..exec.spent import phase
 from ..tuning import TuningRecords
 from .candidate import TUNING, CandidateModule
-from .footprint import inner_bytes
 from .inputs import describe_inputs
 from .pass_context import context_from_json
-from .weights import weight_bytes
 
 
 def build_candidate(
@@ -60,8 +58,8 @@ def build_candidate(
         "backend": module.backend,
         "device": tvm.target.Target(module.target).kind.name,
         "inputs": inputs,
-        "weight_bytes": weight_bytes(mod),
-        "inner_bytes": inner_bytes(mod),
+        "weight_bytes": module.weight_bytes,
+        "inner_bytes": module.inner_bytes,
     }
 
 

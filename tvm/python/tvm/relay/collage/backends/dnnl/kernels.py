@@ -155,10 +155,8 @@ def _layout_step(graph: Graph) -> KernelStep | None:
         return None
     sizes = frozenset(math.prod(graph.shapes[node.output]) for node in convs)
     shapes = [shape or (1,) for shape in graph.shapes]
-    mine = {id(node) for node in convs}  # a pool has a layout, too, which is another
-    nodes = [
-        _unsaid(node, "measured", *(["layout"] if id(node) in mine else [])) for node in graph.nodes
-    ]
+    said = {"conv": ("measured", "layout")}  # a pool's layout is its own
+    nodes = [_unsaid(node, *said.get(node.op, ("measured",))) for node in graph.nodes]
     text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes))
     label = f"layouts of {len(convs)} convolutions"
     return KernelStep(
