@@ -123,6 +123,17 @@ bool MemDesc::IsPieceOf(const MemDesc& whole, size_t axis) const {
   return is_outermost && is_mine && its->strides[axis] * mine->counts[axis] == dense;
 }
 
+int64_t MemDesc::NumbersOfPiece(size_t axis) const {
+  const std::optional<Blocking> blocks = Blocks();
+  if (!blocks) return 0;
+  int64_t numbers = 1;
+  for (const auto& [blocked, width] : blocks->inner) numbers *= width;
+  for (size_t i = 0; i < blocks->counts.size(); ++i) {
+    if (blocks->strides[i] <= blocks->strides[axis]) numbers *= blocks->counts[i];
+  }
+  return numbers;
+}
+
 std::optional<Dims> MemDesc::StridesOfVectors(int64_t channels) const {
   const std::optional<Blocking> blocks = Blocks();
   const Dims extents = dims();

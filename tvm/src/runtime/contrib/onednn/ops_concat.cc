@@ -5,9 +5,9 @@
  *
  * concat: ints.axis, not negative. Where the operands would lie one after the other in the result,
  * the steps that make them write them there. Else oneDNN copies large pieces at the memory's speed,
- * but 15 ns for each of the few channels that a point of an image has in a layout with channels
- * last. Such pieces are copied by us. Tested by backends/dnnl/test_lower.py,
- * backends/dnnl/test_concat.py and backends/dnnl/test_kernels.py.
+ * parts of other tensors too, but 15 ns for each of the few channels that a point of an image has in
+ * a layout with channels last. Such pieces are copied by us. Tested by backends/dnnl/test_lower.py,
+ * backends/dnnl/test_concat.py, backends/dnnl/test_parts.py and backends/dnnl/test_kernels.py.
  */
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
@@ -96,17 +96,33 @@ std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t a
   return copies;
 }
 
+/*! \brief The operands; parts of other tensors where they lie if nothing is gained by a copy that
+ * has no gaps. */
+std::vector<Value> Operands(Planner* planner, const NodeDesc& node, size_t axis) {
+  const int64_t bytes = planner->graph().dtypes[node.output].bytes();
+  const bool are_parts = std::all_of(node.inputs.begin(), node.inputs.end(), [&](int tensor) {
+    const Value& value = planner->AsItLies(tensor);
+    return value.is_part && bytes * value.desc.NumbersOfPiece(axis) >= kLargePiece;
+  });
+  std::vector<Value> operands;
+  for (int tensor : node.inputs) {
+    operands.push_back(are_parts ? planner->AsItLies(tensor) : planner->Any(tensor));
+  }
+  return operands;
+}
+
 void BuildConcat(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
+  const size_t axis = node.Int("axis");
+  const std::vector<Value> operands = Operands(planner, node, axis);
   std::vector<const_dnnl_memory_desc_t> descs;
   std::vector<StepArg> args;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Value& value = planner->Any(node.inputs[i]);
-    descs.push_back(value.desc.get());
-    args.push_back({DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), value.desc, value.buffer});
+  for (size_t i = 0; i < operands.size(); ++i) {
+    descs.push_back(operands[i].desc.get());
+    args.push_back(
+        {DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), operands[i].desc, operands[i].buffer});
   }
-  const size_t axis = node.Int("axis");
   PrimitiveDesc pd;
   const PrimitiveAttr attr = NewAttr();
   CheckStatus(api.concat_primitive_desc_create(
@@ -115,11 +131,9 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
                   static_cast<int>(descs.size()), static_cast<int>(axis), descs.data(), attr.get()),
               what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
-  const bool lie_in_turn = std::all_of(args.begin(), args.end(), [&](const StepArg& operand) {
-    return operand.desc.IsPieceOf(dst_desc, axis);
+  const bool lie_in_turn = std::all_of(operands.begin(), operands.end(), [&](const Value& operand) {
+    return !operand.is_part && operand.desc.IsPieceOf(dst_desc, axis);
   });
-  std::vector<Value> operands;
-  for (const StepArg& operand : args) operands.push_back({operand.desc, operand.buffer});
   if (lie_in_turn && planner->DefineInPlace(node.output, dst_desc, operands, what)) return;
   const Value dst = planner->NewResult(node.output, dst_desc);
   const std::optional<std::vector<int>> order = dst_desc.OrderInMemory();

@@ -30,7 +30,7 @@ Dims Flat(const Dims& dims) {
 /*! \brief The value as (rows, last axis), made plain first where its layout does not allow it. */
 Value Flatten(Planner* planner, int tensor) {
   const Dims& shape = planner->shape(tensor);
-  const Value& value = planner->Any(tensor);
+  const Value value = planner->Any(tensor);
   if (std::optional<MemDesc> view = value.desc.Reshape(Flat(shape))) return {*view, value.buffer};
   const Value plain = planner->Require(tensor, planner->Plain(tensor));
   return Reshaped(plain, Flat(shape));
@@ -140,7 +140,7 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
 
   // Activations stay as they are (a transpose is only a view); constants are packed.
   auto operand = [&](int tensor, bool transpose) -> std::pair<Value, MemDesc> {
-    const Value& value = planner->Any(tensor);
+    const Value& value = planner->AsItLies(tensor);
     const MemDesc desc = MaybeTranspose(value.desc, transpose);
     const bool pack = planner->IsConstant(tensor);
     return {{desc, value.buffer}, pack ? MemDesc::Any(desc.dims(), planner->type(tensor)) : desc};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file ops_view.cc
- * \brief Reshape and transpose: other views of the same memory, where the layout allows it; slices,
- * which are copied unless they lie there densely; conversion to another element type.
+ * \brief Reshape, transpose and slices: other views of the same memory, where the layout allows it;
+ * conversion to another element type.
  *
  * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
  * number an axis; convert rounds to the nearest and saturates.
@@ -61,14 +61,14 @@ void CheckConvert(const partition::NodeChecks& checks) {
 void BuildReshape(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
   const Dims& dims = planner->shape(node.output);
-  Value value = planner->Any(source);
+  Value value = planner->AsItLies(source);
   std::optional<MemDesc> view = value.desc.Reshape(dims);
   if (!view) {
     value = planner->Require(source, planner->Plain(source));
     view = value.desc.Reshape(dims);
   }
   ICHECK(view) << Summary(planner->graph(), node) << ": not as many elements as its operand";
-  planner->DefineView(node.output, source, {*view, value.buffer});
+  planner->DefineView(node.output, source, {*view, value.buffer, value.is_part});
 }
 
 void BuildTranspose(Planner* planner, const NodeDesc& node) {
@@ -76,38 +76,30 @@ void BuildTranspose(Planner* planner, const NodeDesc& node) {
   const Dims& axes = node.Ints("axes");
   std::vector<int> to(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) to[axes[i]] = static_cast<int>(i);
-  const Value& value = planner->Any(source);
-  planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer});
+  const Value& value = planner->AsItLies(source);
+  planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer, value.is_part});
 }
 
-/*! \brief A copy, so that the result's readers find a dense layout that begins where it should; a
- * view of the source's memory where that is so already (its first rows). */
+/*! \brief A part of the source's memory; readers that want no gaps get a copy (Planner::Any). */
 void BuildSlice(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
   const Dims& dims = planner->shape(node.output);
-  if (dims == planner->shape(source)) {
-    planner->DefineView(node.output, source, planner->Any(source));
-    return;
-  }
+  Value value = planner->AsItLies(source);
+  if (dims == planner->shape(source)) return planner->DefineView(node.output, source, value);
   const Dims& begin = node.Ints("begin");
-  Value value = planner->Any(source);
   std::optional<MemDesc> box = value.desc.Box(begin, dims);
   if (!box) {
     value = planner->Require(source, planner->Plain(source));
     box = value.desc.Box(begin, dims);
   }
   ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
-  const Value part = planner->RequireFrom({*box, value.buffer}, planner->Plain(node.output));
-  if (part.buffer == value.buffer) {
-    planner->DefineView(node.output, source, part);
-  } else {
-    planner->Define(node.output, part);
-  }
+  const bool is_part = !(*box == planner->Plain(node.output));
+  planner->DefineView(node.output, source, {*box, value.buffer, is_part});
 }
 
 void BuildConvert(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
-  planner->Define(node.output, planner->Convert(planner->Any(source), node.output));
+  planner->Define(node.output, planner->Convert(planner->AsItLies(source), node.output));
 }
 
 [[maybe_unused]] const bool registered =

@@ -140,7 +140,7 @@ Planner::Planner(const GraphDesc& graph, std::vector<std::shared_ptr<void>> cons
 std::shared_ptr<const Plan> Planner::Run() {
   for (const NodeDesc& node : graph_.nodes) {
     Build(node);
-    const MemDesc& result = Any(node.output).desc;
+    const MemDesc& result = AsItLies(node.output).desc;
     if (result.dims() != shape(node.output) || result.type() != type(node.output)) {
       LOG(FATAL) << "ValueError: oneDNN: " << Summary(graph_, node)
                  << ": its result has another shape or type";
@@ -270,11 +270,18 @@ Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
   return Reorder(from, desc, NewBuffer(Place::kArena, desc.Bytes()));
 }
 
+Value Planner::Any(int tensor) {
+  for (const Value& value : values_[tensor]) {
+    if (!value.is_part) return value;
+  }
+  return Require(tensor, Plain(tensor));
+}
+
 Value Planner::Require(int tensor, const MemDesc& desc) {
   for (const Value& value : values_[tensor]) {
     if (value.desc == desc) return value;
   }
-  values_[tensor].push_back(RequireFrom(Any(tensor), desc));
+  values_[tensor].push_back(RequireFrom(AsItLies(tensor), desc));
   return values_[tensor].back();
 }
 
@@ -282,7 +289,7 @@ Value Planner::RequireWritable(int tensor, const MemDesc& desc, int for_result) 
   for (const Value& value : values_[tensor]) {
     if (value.desc == desc && IsOver(tensor, value)) return value;
   }
-  return Reorder(Any(tensor), desc, NewResult(for_result, desc).buffer);
+  return Reorder(AsItLies(tensor), desc, NewResult(for_result, desc).buffer);
 }
 
 Value Planner::Convert(const Value& from, int result) {
@@ -366,7 +373,7 @@ void Planner::StoreOutputs() {
     if (is_there) continue;
     is_small_ = partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
     const ScopedOneThread one_thread(is_small_);
-    Reorder(Any(tensor), Plain(tensor), static_cast<int>(target));
+    Reorder(AsItLies(tensor), Plain(tensor), static_cast<int>(target));
   }
 }
 

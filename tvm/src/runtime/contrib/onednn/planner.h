@@ -26,6 +26,7 @@ namespace onednn {
 struct Value {
   MemDesc desc;
   int buffer;
+  bool is_part = false;  // of a larger tensor: with gaps, or not from its beginning on
 };
 
 class Planner {
@@ -42,8 +43,10 @@ class Planner {
   /*! \brief The tensor as callers and constants have it: row-major. */
   MemDesc Plain(int tensor) const { return MemDesc::Plain(shape(tensor), type(tensor)); }
   bool IsConstant(int tensor) const { return is_constant_[tensor]; }
-  /*! \brief The tensor in whatever layout it was produced. */
-  const Value& Any(int tensor) const { return values_[tensor].front(); }
+  /*! \brief The tensor in whatever layout it was produced; a part of another is copied out. */
+  Value Any(int tensor);
+  /*! \brief The same, but a part stays where it is: for what reads numbers with gaps as fast. */
+  const Value& AsItLies(int tensor) const { return values_[tensor].front(); }
   /*! \brief The tensor in layout `desc`, by a reorder if need be. */
   Value Require(int tensor, const MemDesc& desc);
   /*! \brief The same for a value whose shape is not its tensor's own (grouped weights). */
@@ -67,7 +70,7 @@ class Planner {
                      const std::string& what);
   /*! \brief A value's numbers in the type of a result, laid out plainly. */
   Value Convert(const Value& from, int result);
-  /*! \brief Makes `tensor` a view of `source` in layout desc. */
+  /*! \brief Makes `tensor` a view of `source`, which has the memory of value. */
   void DefineView(int tensor, int source, const Value& value);
   const GraphDesc& graph() const { return graph_; }
   /*!

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a tensor stay where they lie for what reads numbers with gaps as fast, and are copied
+once for all others; nobody writes over a part that is still read."""
+
+import pytest
+from onednn_nets import check, constant
+from tvm import relay
+from tvm.relay import nn
+
+TOKENS, HEADS, WIDTH = 6, 2, 8
+CHANNELS = HEADS * WIDTH
+
+
+def projections(parts=3):
+    """A dense layer's rows of queries, keys and values: (tokens, parts * channels)."""
+    x = relay.var("x", shape=(TOKENS, 12))
+    return nn.dense(x, constant(1, parts * CHANNELS, 12))
+
+
+def heads(rows):
+    """(heads, tokens, width)"""
+    return relay.transpose(relay.reshape(rows, (TOKENS, HEADS, WIDTH)), (1, 0, 2))
+
+
+def reorders(plan):
+    return sum(line.startswith("reorder") for line in plan.splitlines())
+
+
+def attention(queries, keys, values):
+    scores = nn.softmax(nn.batch_matmul(queries, keys, transpose_b=True))
+    return nn.batch_matmul(scores, values, transpose_b=False)
+
+
+def test_attention_reads_its_projections_where_they_lie():
+    plan = check(attention(*map(heads, relay.split(projections(), 3, axis=-1))))
+    assert reorders(plan) == 0, plan
+
+
+def test_parts_of_axes_in_another_order():
+    """As vision transformers are exported: the three lie behind the tokens, and are moved first."""
+    apart = relay.reshape(projections(), (TOKENS, 3, HEADS, WIDTH))
+    moved = relay.transpose(apart, (1, 2, 0, 3))
+    three = [relay.squeeze(part, [0]) for part in relay.split(moved, 3, axis=0)]
+    plan = check(attention(*three))
+    assert reorders(plan) == 0, plan
+
+
+def test_readers_that_want_no_gaps_share_one_copy():
+    first, second = relay.split(projections(2), 2, axis=-1)
+    plan = check(relay.concatenate([relay.tanh(first) + relay.exp(first), second], axis=0))
+    assert reorders(plan) == 2, plan
+
+
+def test_a_part_that_is_a_result_is_copied_once():
+    first, second = relay.split(projections(2), 2, axis=-1)
+    plan = check(relay.Tuple([first, second]))
+    assert reorders(plan) == 2, plan
+
+
+def test_a_convolution_reads_a_part_by_one_copy_into_its_layout():
+    x = relay.var("x", shape=(1, 16, 9, 9))
+    whole = nn.conv2d(x, constant(1, 64, 16, 1, 1), kernel_size=(1, 1), channels=64)
+    part = relay.strided_slice(whole, [0, 32, 0, 0], [1, 64, 9, 9])
+    out = nn.conv2d(part, constant(2, 32, 32, 3, 3), kernel_size=(3, 3), padding=1, channels=32)
+    plan = check(out)
+    between = plan[plan.index("\nconv") + 1 : plan.rindex("\nconv")]
+    assert reorders(between) <= 1, plan
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_nobody_writes_over_a_part_that_is_read_later(order):
+    """The product reads both parts in place, after functions have read copies of them."""
+    parts = [heads(part) for part in relay.split(relay.exp(projections(2)), 2, axis=-1)]
+    first, second = (parts[i] for i in order)
+    changed = relay.tanh(first)
+    scores = nn.batch_matmul(first, second, transpose_b=True)
+    check(relay.Tuple([changed, relay.log(second), relay.negative(scores)]))
+
+
+def test_a_sum_is_not_written_over_a_part():
+    whole = relay.exp(projections(2))
+    first, second = relay.split(whole, 2, axis=-1)
+    out = nn.dense(relay.var("y", shape=(TOKENS, 5)), constant(3, CHANNELS, 5)) + first
+    check(relay.Tuple([out, relay.negative(second), relay.log(whole)]))
+
+
+def test_a_part_of_a_part():
+    whole = relay.reshape(projections(4), (TOKENS, 4, CHANNELS))
+    inner = relay.strided_slice(whole, [1, 1, 4], [5, 3, 12])
+    rows = relay.strided_slice(inner, [0, 1, 0], [4, 2, 8])
+    plan = check(relay.tanh(rows))
+    assert reorders(plan) == 1, plan
+
+
+def test_parts_of_constants_are_packed_when_the_plan_is_made():
+    both = constant(4, 2, HEADS, WIDTH, TOKENS)
+    one = relay.squeeze(relay.strided_slice(both, [1, 0, 0, 0], [2, HEADS, WIDTH, TOKENS]), [0])
+    x = relay.var("x", shape=(HEADS, TOKENS, WIDTH))
+    plan = check(nn.batch_matmul(x, one, transpose_b=False))
+    assert reorders(plan) == 0, plan
+
+
+def test_each_number_of_a_rolled_image_is_copied_once_for_each_axis():
+    """Shifted windows: the end of each axis before its beginning. Rows are copied to where the
+    concatenation has them, columns by the concatenation."""
+    shape = [1, 8, 8, 160]
+    out = relay.tanh(relay.var("x", shape=shape))
+    for axis in (1, 2):
+        middle = [3 if i == axis else 0 for i in range(4)]
+        before = [3 if i == axis else extent for i, extent in enumerate(shape)]
+        tail = relay.strided_slice(out, middle, shape)
+        head = relay.strided_slice(out, [0] * 4, before)
+        out = relay.concatenate([tail, head], axis=axis)
+    lines = check(relay.negative(out)).splitlines()
+    assert sum(line.startswith("reorder") for line in lines) == 2, lines
+    concats = [line for line in lines if line.startswith("concat")]
+    assert sum(line.endswith("in place") for line in concats) == 1, lines
+    assert len(concats) == 2
+
+
+def test_small_parts_are_joined_by_copies_of_ours():
+    """Pieces of a few channels, which oneDNN copies slowly."""
+    x = relay.tanh(relay.var("x", shape=(1, 9, 9, 8)))
+    parts = relay.split(x, 4, axis=3)
+    plan = check(relay.negative(relay.concatenate([parts[i] for i in (2, 0, 3, 1)], axis=3)))
+    assert "by copies" in plan, plan
