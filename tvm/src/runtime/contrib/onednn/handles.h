@@ -95,7 +95,7 @@ class MemDesc {
 
   /*! \brief Whether pieces along an axis lie one after the other, with no gaps, and this is one. */
   bool IsPieceOf(const MemDesc& whole, size_t axis) const;
-  /*! \brief How many numbers lie together at most: those of the axis and of what is inside of it. */
+  /*! \brief How many numbers lie together at most: those of the axis and of what is inside it. */
   int64_t NumbersOfPiece(size_t axis) const;
 
   Dims dims() const;
