@@ -102,6 +102,21 @@ std::optional<MemDesc::Blocking> MemDesc::Blocks() const {
   return found;
 }
 
+bool MemDesc::IsWhole() const {
+  const std::optional<Blocking> blocks = Blocks();
+  int64_t offset = 0;
+  GetApi().memory_desc_query(raw_.get(), dnnl_query_submemory_offset_s64, &offset);
+  if (!blocks || offset != 0) return false;
+  int64_t numbers = 1;
+  for (const auto& [axis, width] : blocks->inner) numbers *= width;
+  int64_t last = numbers - 1;  // the number that lies furthest from the first
+  for (size_t i = 0; i < blocks->counts.size(); ++i) {
+    numbers *= blocks->counts[i];
+    last += (blocks->counts[i] - 1) * blocks->strides[i];
+  }
+  return last == numbers - 1;
+}
+
 bool MemDesc::IsPieceOf(const MemDesc& whole, size_t axis) const {
   const std::optional<Blocking> mine = Blocks(), its = whole.Blocks();
   if (!mine || !its || mine->inner != its->inner || type() != whole.type()) return false;

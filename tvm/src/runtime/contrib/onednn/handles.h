@@ -93,6 +93,8 @@ class MemDesc {
    * they lie in blocks or with gaps. */
   std::optional<std::vector<int>> OrderInMemory() const;
 
+  /*! \brief Whether the numbers begin where their memory does and leave no gaps. */
+  bool IsWhole() const;
   /*! \brief Whether pieces along an axis lie one after the other, with no gaps, and this is one. */
   bool IsPieceOf(const MemDesc& whole, size_t axis) const;
   /*! \brief How many numbers lie together at most: those of the axis and of what is inside it. */

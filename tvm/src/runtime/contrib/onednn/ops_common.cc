@@ -308,8 +308,8 @@ void CheckPostOps(const partition::NodeChecks& checks) {
 }
 
 PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand,
-                         bool may_sum, ToTensor to_tensor)
-    : result_(node.output), to_tensor_(std::move(to_tensor)) {
+                         bool may_sum, std::optional<FreeLayouts> free)
+    : result_(node.output), free_(std::move(free)) {
   const Api& api = GetApi();
   PostOps post_ops;
   CheckStatus(api.post_ops_create(post_ops.out()), "post-ops");
@@ -320,8 +320,8 @@ PostOpChain::PostOpChain(Planner* planner, const NodeDesc& node, const Operand& 
     const int arg =
         DNNL_ARG_ATTR_MULTIPLE_POST_OP(api.post_ops_len(post_ops.get())) | DNNL_ARG_SRC_1;
     MemDesc desc;
-    if (to_tensor_ && planner->shape(tensor) == planner->shape(result_)) {
-      desc = MemDesc::Any(operand(tensor).desc.dims(), planner->type(tensor));
+    if (free_ && planner->shape(tensor) == planner->shape(result_)) {
+      desc = MemDesc::Any(free_->dims, planner->type(tensor));
       whole_.push_back({arg, tensor});
     } else {
       const Value value = operand(tensor);
@@ -377,7 +377,7 @@ void PostOpChain::AppendArgs(Planner* planner, const PrimitiveDesc& pd,
   args->insert(args->end(), operands_.begin(), operands_.end());
   for (const auto& [arg, tensor] : whole_) {
     const MemDesc desc = MemDesc::Query(pd, dnnl_query_exec_arg_md, arg);
-    args->push_back({arg, desc, planner->Require(tensor, to_tensor_(desc)).buffer});
+    args->push_back({arg, desc, planner->Require(tensor, free_->to_tensor(desc)).buffer});
   }
 }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,21 +39,25 @@ class AxisOrder {
 /*! \brief "NC" or "OI" or another head, then the layout's spatial axes in the order DHW. */
 std::string CanonicalLayout(const std::string& layout, const std::string& head);
 
+/*! \brief How the layouts of operands as large as a primitive's result are left to oneDNN. */
+struct FreeLayouts {
+  Dims dims;                                         // the result's, as the primitive has it
+  std::function<MemDesc(const MemDesc&)> to_tensor;  // a layout of those in the tensor's own axes
+};
+
 /*! \brief A node's post-ops for oneDNN, with their operands as steps' arguments. */
 class PostOpChain {
  public:
   /*! \brief An operand, a tensor as a value in the axes of the primitive's own result. */
   using Operand = std::function<Value(int)>;
-  /*! \brief A layout in the axes of the primitive's result in those of the tensor. */
-  using ToTensor = std::function<MemDesc(const MemDesc&)>;
 
   /*!
    * \param may_sum whether the primitive can add to what is in its destination already.
-   * \param to_tensor where given, oneDNN chooses the layouts of operands as large as the result:
-   * in another than the result's it has reference code alone.
+   * \param free where given, oneDNN chooses the layouts of operands as large as the result: in
+   * another than the result's it has reference code alone.
    */
   PostOpChain(Planner* planner, const NodeDesc& node, const Operand& operand, bool may_sum = true,
-              ToTensor to_tensor = nullptr);
+              std::optional<FreeLayouts> free = std::nullopt);
 
   const_dnnl_primitive_attr_t attr() const { return attr_.get(); }
   /*! \brief The result's memory: new, or the summand's (reordered to desc where it has to be). */
@@ -70,7 +75,7 @@ class PostOpChain {
   PrimitiveAttr attr_;
   std::vector<StepArg> operands_;
   std::vector<Whole> whole_;
-  ToTensor to_tensor_;
+  std::optional<FreeLayouts> free_;
 };
 
 /*!

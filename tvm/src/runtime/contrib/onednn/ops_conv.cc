@@ -159,7 +159,8 @@ void Build(Planner* planner, const NodeDesc& node, bool is_transposed) {
         const Value value = WithRank(planner, tensor, planner->shape(node.output).size());
         return {axes.To(value.desc), value.buffer};
       },
-      /*may_sum=*/true, [&](const MemDesc& desc) { return axes.Back(desc); });
+      /*may_sum=*/true,
+      FreeLayouts{dst_dims, [&](const MemDesc& desc) { return axes.Back(desc); }});
   const auto create = is_transposed ? api.deconvolution_forward_primitive_desc_create
                                     : api.convolution_forward_primitive_desc_create;
   const MemDesc any_weights = MemDesc::Any(weights.desc.dims(), planner->type(node.inputs[1]));

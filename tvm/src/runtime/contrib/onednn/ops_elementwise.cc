@@ -76,8 +76,8 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
   const std::string& algorithm = node.Str("algorithm");
   const bool is_same_shape = planner->shape(second) == dims;
   // Of two layouts the one that is not plain wins: it is what the neighbours like.
-  MemDesc desc = planner->Any(first).desc;
-  if (is_same_shape && desc == planner->Plain(first)) desc = planner->Any(second).desc;
+  MemDesc desc = planner->Layout(first);
+  if (is_same_shape && desc == planner->Plain(first)) desc = planner->Layout(second);
   const Value a = planner->Require(first, desc);
   const MemDesc b_wanted =
       is_same_shape
@@ -85,7 +85,7 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
           : MemDesc::Any(WithRank(planner, second, dims.size()).desc.dims(), planner->type(second));
   const PostOpChain chain(
       planner, node, [&](int tensor) { return WithRank(planner, tensor, dims.size()); },
-      /*may_sum=*/false, [](const MemDesc& layout) { return layout; });
+      /*may_sum=*/false, FreeLayouts{dims, [](const MemDesc& layout) { return layout; }});
   FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
     PrimitiveDesc pd;
     CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),

@@ -93,8 +93,7 @@ void BuildSlice(Planner* planner, const NodeDesc& node) {
     box = value.desc.Box(begin, dims);
   }
   ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
-  const bool is_part = !(*box == planner->Plain(node.output));
-  planner->DefineView(node.output, source, {*box, value.buffer, is_part});
+  planner->DefineView(node.output, source, {*box, value.buffer, !box->IsWhole()});
 }
 
 void BuildConvert(Planner* planner, const NodeDesc& node) {

@@ -270,11 +270,11 @@ Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
   return Reorder(from, desc, NewBuffer(Place::kArena, desc.Bytes()));
 }
 
-Value Planner::Any(int tensor) {
+MemDesc Planner::Layout(int tensor) const {
   for (const Value& value : values_[tensor]) {
-    if (!value.is_part) return value;
+    if (!value.is_part) return value.desc;
   }
-  return Require(tensor, Plain(tensor));
+  return Plain(tensor);
 }
 
 Value Planner::Require(int tensor, const MemDesc& desc) {

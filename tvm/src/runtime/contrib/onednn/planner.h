@@ -26,7 +26,7 @@ namespace onednn {
 struct Value {
   MemDesc desc;
   int buffer;
-  bool is_part = false;  // of a larger tensor: with gaps, or not from its beginning on
+  bool is_part = false;  // of a larger tensor: with gaps, or not from its memory's beginning on
 };
 
 class Planner {
@@ -43,8 +43,10 @@ class Planner {
   /*! \brief The tensor as callers and constants have it: row-major. */
   MemDesc Plain(int tensor) const { return MemDesc::Plain(shape(tensor), type(tensor)); }
   bool IsConstant(int tensor) const { return is_constant_[tensor]; }
-  /*! \brief The tensor in whatever layout it was produced; a part of another is copied out. */
-  Value Any(int tensor);
+  /*! \brief The layout in which the tensor was produced; a plain one for a part of another. */
+  MemDesc Layout(int tensor) const;
+  /*! \brief The tensor in that layout. */
+  Value Any(int tensor) { return Require(tensor, Layout(tensor)); }
   /*! \brief The same, but a part stays where it is: for what reads numbers with gaps as fast. */
   const Value& AsItLies(int tensor) const { return values_[tensor].front(); }
   /*! \brief The tensor in layout `desc`, by a reorder if need be. */

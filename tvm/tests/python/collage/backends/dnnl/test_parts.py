@@ -67,6 +67,48 @@ def test_a_convolution_reads_a_part_by_one_copy_into_its_layout():
     assert steps[first + 1 : second] == ["reorder"], steps
 
 
+def conv(data, channels, size, seed):
+    """A convolution whose result lies in oneDNN's layout."""
+    weight = constant(seed, channels, data_channels(data), size, size)
+    return nn.conv2d(data, weight, kernel_size=(size, size), padding=size // 2, channels=channels)
+
+
+def data_channels(data):
+    return int(relay.transform.InferTypeLocal(data).shape[1])
+
+
+def images(name, batch=1):
+    return relay.var(name, shape=(batch, 16, 9, 9))
+
+
+@pytest.mark.parametrize("part_first", [True, False])
+def test_a_binary_step_takes_a_part_in_the_other_operand_s_layout(part_first):
+    part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
+    other = nn.max_pool2d(conv(images("y"), 32, 3, 2), pool_size=(3, 3), padding=1)
+    product = relay.multiply(*((part, other) if part_first else (other, part)))
+    steps = [
+        line.split()[0] for line in check(conv(product, 32, 3, 3)).splitlines() if " by " in line
+    ]
+    assert steps[steps.index("binary") - 1] == "reorder", steps
+    before = steps[: steps.index("binary")]
+    assert before.count("reorder") == 3, steps  # of both inputs, of the part
+
+
+def test_a_part_behind_a_convolution_is_copied_once():
+    part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
+    out = relay.multiply(nn.relu(conv(images("y"), 32, 3, 2)), part)
+    plan = check(conv(out, 32, 3, 3))
+    assert reorders(plan) == 4, plan  # of both inputs, of the part, of the result
+
+
+def test_the_first_images_of_a_batch_lie_together():
+    """They are no part, and neither is what is written over them."""
+    first = relay.strided_slice(conv(images("x", 4), 32, 1, 1), [0, 0, 0, 0], [2, 32, 9, 9])
+    summed = conv(images("y", 2), 32, 1, 2) + first
+    plan = check(nn.max_pool2d(nn.relu(relay.tanh(summed)), pool_size=(3, 3)))
+    assert reorders(plan) == 3, plan  # of both inputs, of the result
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_nobody_writes_over_a_part_that_is_read_later(order):
     """The product reads both parts in place, after functions have read copies of them."""
