@@ -132,7 +132,7 @@ def made(net, single, peer, *, is_single=False, **changes):
         "op_level": row, "graph_level": nothing, "shipped": row,
         "best_single": "dnnl of +dnnl", "best_without_own_kernels": "openvino",
         "fastest_peer": "openvino",
-        "rows": [{"name": "mix", "seconds": 2e-3, "status": "measured"}],
+        "rows": [{"name": "mix", "seconds": 2e-3, "status": "measured", "noisy": False}],
         "columns_spent": [{"name": "tvm", "seconds": 2.0, "new": 3}], "not_built": {},
     }  # fmt: skip
     return {**record, **changes}
@@ -172,6 +172,8 @@ def test_the_page_says_what_the_records_say():
     assert "| **geometric mean** |  | **0.500** | **1.095** | - | **1.095** |" in text
     assert "| graph_search local | none | 2026-11-24 | 012345678 |" in text
     assert page.tables([]) == "No records.\n"
+    noisy = [{"name": "mix", "seconds": 2e-3, "status": "measured", "noisy": True}]
+    assert "| net | 1 | 2 (noisy) |" in page.tables([made("net", [1, 1, 1], None, rows=noisy)])
     # Beside itself, and with rounds too few for an upper end.
     text = page.tables([made("own", [1.0, 1.0, 1.0], [1.0, 0.9, None], is_single=True)])
     assert "| 1.00 |" in text and "| 1.00 (too few rounds to be sure) |" in text
@@ -179,8 +181,9 @@ def test_the_page_says_what_the_records_say():
 
 def test_the_page_says_what_is_aimed_at_and_how_much_of_it_is_reached():
     slower, unsure = [0.9, 0.8, 0.99], [0.5, 0.0, None]
+    whole = {"tried": 9, "later_seconds": 2.5}
     nets = [
-        made("resnet50", [1.2, 1.1, 1.3], slower, **{"from": page.PEERS}),
+        made("resnet50", [1.2, 1.1, 1.3], slower, **{"from": page.PEERS}, whole_plans=whole),
         made("own", [1.0, 1.0, 1.0], unsure, is_single=True, own_kernels=3),
     ]
     text = page.tables(nets)
@@ -192,6 +195,9 @@ def test_the_page_says_what_is_aimed_at_and_how_much_of_it_is_reached():
         "all | 1 | upper bound over the fastest peer below 1.00 | on none | on 1 | 2",
         "all | 1 | lower bound over the fastest peer at 0.97 or more | on all | on 0 | 2",
         "all | 1 | seconds to the op-level plan of resnet50 | at most 60 | 31 | 1",
+        "all | 1 | seconds to the op-level plan of efficientnet_b0 | at most 120 |"
+        " not measured | 0",
+        "all | 1 | seconds of a later whole plan of resnet50 | at most 3 | 2.5 | 1",
         "the peers' benchmark | 1 | a mix ships, own kernels counted | on at least 8 | on 1 | 1",
         "the zoo | 1 | a mix ships, own kernels counted | on at least 10 | on 1 | 1",
         "the zoo | 1 | a mix ships, own kernels not counted | - | on 0 | 1",

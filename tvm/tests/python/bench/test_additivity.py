@@ -118,16 +118,18 @@ def test_plans_of_a_net_are_accounted_for():
     # Plain at the function's border, blocked inside; oneDNN's one part has neither.
     assert tvm_alone["transitions"] > 0 and dnnl["transitions"] == 0
     assert dnnl["num_parts"] == 1 and dnnl["kernels"] == {"same": 1}
+    assert dnnl["by_backend"] == {"dnnl": 1} and list(tvm_alone["by_backend"]) == ["tvm"]
     text = additivity.summary({"net": "tiny", "plans": results})
     assert all(word in text for word in ("tiny", "tvm", "dnnl", *ROWS))
     json.dumps(results, allow_nan=False)  # as a record has them
 
 
-def plan_of(name, ratio):
+def plan_of(name, ratio, **by_backend):
     rows = dict.fromkeys(ROWS, 0.0) | {"cache": 1e-3 * (ratio - 1)}
     interval = [ratio, ratio - 0.01, ratio + 0.01]
     times = {"sum": 1e-3, "network": 1e-3 * ratio, "ratio": interval, "repeated": interval}
-    return {"plan": name, "num_parts": 3, "rows": rows, **times}
+    parts = {"num_parts": sum(by_backend.values()), "by_backend": by_backend}
+    return {"plan": name, **parts, "rows": rows, **times}
 
 
 def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, capsys):
@@ -135,8 +137,9 @@ def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, cap
 
     def run_net(mod, params, targets, options):
         measured.append(options.rounds)
-        yield plan_of("collage", 1.04)
-        yield plan_of("tvm", 0.9)
+        yield plan_of("collage", 1.045, tvm=1, dnnl=2)
+        yield plan_of("tvm", 0.9, tvm=3)
+        yield plan_of("dnnl", 1.0, dnnl=1)
 
     net = types.SimpleNamespace(name="tiny", build=lambda batch: None)
     monkeypatch.setattr(additivity, "run_net", run_net)
@@ -150,8 +153,9 @@ def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, cap
     page.write_text("<!-- additivity.jsonl: begin -->\nold\n<!-- additivity.jsonl: end -->\nrest\n")
     assert additivity.main([*given, "--write-docs"]) == 0
     text = page.read_text()
-    assert "| tiny | dnnl | measured | collage | 3 | 1.000 | 1.040 | 1.040 [1.030, 1.050] |" in text
-    assert "within 5 % of the sum for 1 of 1 op-level plans and 1 of 2 plans in all" in text
+    row = "| tiny | dnnl | measured | collage | 3: dnnl 2, tvm 1 | 1.000 | 1.045 |"
+    assert f"{row} 1.045 [1.035, 1.055] |" in text
+    assert "2 of 3 plans (for 1 with all of the interval) and 1 of 1 plans of several" in text
     assert text.endswith("rest\n") and "old" not in text
 
 
