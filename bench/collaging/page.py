@@ -275,7 +275,8 @@ def _logs(conditions: Record) -> str:
 
 
 def _options(settings: Sequence[Sequence[Any]]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in sorted(settings)) or "the defaults"
+    given = dict(settings)  # of two for one option the last holds
+    return ", ".join(f"{name} {value}" for name, value in sorted(given.items())) or "the defaults"
 
 
 def _parts(placement: Iterable[Record]) -> str:

@@ -105,8 +105,9 @@ def test_the_first_images_of_a_batch_lie_together():
     """They are no part, and neither is what is written over them."""
     first = relay.strided_slice(conv(images("x", 4), 32, 1, 1), [0, 0, 0, 0], [2, 32, 9, 9])
     summed = conv(images("y", 2), 32, 1, 2) + first
-    plan = check(nn.max_pool2d(nn.relu(relay.tanh(summed)), pool_size=(3, 3)))
-    assert reorders(plan) == 3, plan  # of both inputs, of the result
+    lines = check(nn.max_pool2d(relay.tanh(summed), pool_size=(3, 3))).splitlines()
+    steps = [line.split()[0] for line in lines if " by " in line]
+    assert steps[-3:] == ["conv", "pool", "reorder"], steps
 
 
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
