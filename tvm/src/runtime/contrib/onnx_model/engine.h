@@ -28,13 +28,20 @@ struct TensorSpec {
   size_t NumBytes() const;
 };
 
+/*! \brief Whose threads a model runs on, where its library lets us say; a byte of saved models. */
+enum class Threads : uint8_t {
+  kOwn = 0,     // asleep between calls
+  kAwake = 1,   // its own; nothing else computes in what is deployed
+  kShared = 2,  // those of all such models, since it has few operators
+};
+
 /*! \brief An ONNX model with inputs named input_0, ... and outputs named output_0, ... */
 struct Model {
   std::string symbol;  // names the part in errors
   std::string bytes;   // a serialised ModelProto, weights included
   std::vector<TensorSpec> inputs;
   std::vector<TensorSpec> outputs;
-  bool computes_alone = false;  // nothing else computes in what is deployed
+  Threads threads = Threads::kOwn;
 };
 
 /*! \brief A model that is ready to run. Several threads may run it at once. */

@@ -76,7 +76,7 @@ class OnnxModelModuleNode final : public ModuleNode {
  public:
   OnnxModelModuleNode(std::string library, std::string symbol, std::string bytes,
                       std::vector<std::string> inputs, std::vector<std::string> outputs,
-                      bool computes_alone, bool is_loaded)
+                      Threads threads, bool is_loaded)
       : library_(std::move(library)),
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
@@ -86,7 +86,7 @@ class OnnxModelModuleNode final : public ModuleNode {
     model_.bytes = std::move(bytes);
     model_.inputs = SpecsFromTexts(inputs_);
     model_.outputs = SpecsFromTexts(outputs_);
-    model_.computes_alone = computes_alone;
+    model_.threads = threads;
     GetEngineKind(library_);  // throws for an unknown one
   }
 
@@ -98,7 +98,8 @@ class OnnxModelModuleNode final : public ModuleNode {
   String GetSource(const String& format) final {
     std::ostringstream os;
     os << library_ << ": ONNX model of " << num_bytes_ << " bytes";
-    if (model_.computes_alone) os << ", which computes alone";
+    if (model_.threads == Threads::kAwake) os << ", which computes alone";
+    if (model_.threads == Threads::kShared) os << ", on shared threads";
     for (const std::string& text : inputs_) os << "\n  input " << text;
     for (const std::string& text : outputs_) os << "\n  output " << text;
     return os.str();
@@ -133,27 +134,28 @@ class OnnxModelModuleNode final : public ModuleNode {
     stream->Write(model_.bytes);
     stream->Write(inputs_);
     stream->Write(outputs_);
-    stream->Write(model_.computes_alone);
+    stream->Write(static_cast<uint8_t>(model_.threads));
   }
 
   static runtime::Module LoadFromBinary(void* raw) {
     auto* stream = static_cast<dmlc::Stream*>(raw);
     std::string library, symbol, bytes;
     std::vector<std::string> inputs, outputs;
-    bool computes_alone = false;
+    uint8_t threads = 0;
     if (!stream->Read(&library) || !stream->Read(&symbol) || !stream->Read(&bytes) ||
-        !stream->Read(&inputs) || !stream->Read(&outputs) || !stream->Read(&computes_alone)) {
+        !stream->Read(&inputs) || !stream->Read(&outputs) || !stream->Read(&threads)) {
       LOG(FATAL) << "ValueError: " << kTypeKey << ": the saved library is cut short";
     }
-    return Create(library, symbol, std::move(bytes), inputs, outputs, computes_alone, true);
+    return Create(library, symbol, std::move(bytes), inputs, outputs, static_cast<Threads>(threads),
+                  true);
   }
 
   static runtime::Module Create(std::string library, std::string symbol, std::string bytes,
                                 std::vector<std::string> inputs, std::vector<std::string> outputs,
-                                bool computes_alone, bool is_loaded) {
+                                Threads threads, bool is_loaded) {
     return runtime::Module(runtime::make_object<OnnxModelModuleNode>(
         std::move(library), std::move(symbol), std::move(bytes), std::move(inputs),
-        std::move(outputs), computes_alone, is_loaded));
+        std::move(outputs), threads, is_loaded));
   }
 
  private:
@@ -215,7 +217,7 @@ std::vector<std::string> Texts(const Array<String>& strings) {
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.create").set_body([](TVMArgs args, TVMRetValue* rv) {
   *rv = OnnxModelModuleNode::Create(args[0], args[1], args[2], Texts(args[3]), Texts(args[4]),
-                                    args[5], false);
+                                    static_cast<Threads>(args[5].operator int()), false);
 });
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.why_unavailable")

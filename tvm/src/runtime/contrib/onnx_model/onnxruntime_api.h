@@ -26,6 +26,7 @@ struct RunOptions;
 struct Session;
 struct SessionOptions;
 struct Status;
+struct ThreadingOptions;
 struct Value;
 
 constexpr uint32_t kApiVersion = 14;
@@ -35,25 +36,31 @@ constexpr int kDeviceAllocator = 0;
 constexpr int kDefaultMemory = 0;
 
 // X(name, place in the table, result, parameters)
-#define COLLAGE_ORT_FUNCTIONS(X)                                                   \
-  X(GetErrorMessage, 2, const char*, (const Status*))                              \
-  X(CreateEnv, 3, Status*, (int, const char*, Env**))                              \
-  X(CreateSessionFromArray, 8, Status*,                                            \
-    (const Env*, const void*, size_t, const SessionOptions*, Session**))           \
-  X(Run, 9, Status*,                                                               \
-    (Session*, const RunOptions*, const char* const*, const Value* const*, size_t, \
-     const char* const*, size_t, Value**))                                         \
-  X(CreateSessionOptions, 10, Status*, (SessionOptions**))                         \
-  X(SetSessionGraphOptimizationLevel, 23, Status*, (SessionOptions*, int))         \
-  X(SetIntraOpNumThreads, 24, Status*, (SessionOptions*, int))                     \
-  X(CreateTensorWithDataAsOrtValue, 49, Status*,                                   \
-    (const MemoryInfo*, void*, size_t, const int64_t*, size_t, int, Value**))      \
-  X(CreateCpuMemoryInfo, 69, Status*, (int, int, MemoryInfo**))                    \
-  X(ReleaseStatus, 93, void, (Status*))                                            \
-  X(ReleaseSession, 95, void, (Session*))                                          \
-  X(ReleaseValue, 96, void, (Value*))                                              \
-  X(ReleaseSessionOptions, 100, void, (SessionOptions*))                           \
-  X(AddSessionConfigEntry, 130, Status*, (SessionOptions*, const char*, const char*))
+#define COLLAGE_ORT_FUNCTIONS(X)                                                      \
+  X(GetErrorMessage, 2, const char*, (const Status*))                                 \
+  X(CreateSessionFromArray, 8, Status*,                                               \
+    (const Env*, const void*, size_t, const SessionOptions*, Session**))              \
+  X(Run, 9, Status*,                                                                  \
+    (Session*, const RunOptions*, const char* const*, const Value* const*, size_t,    \
+     const char* const*, size_t, Value**))                                            \
+  X(CreateSessionOptions, 10, Status*, (SessionOptions**))                            \
+  X(SetSessionGraphOptimizationLevel, 23, Status*, (SessionOptions*, int))            \
+  X(SetIntraOpNumThreads, 24, Status*, (SessionOptions*, int))                        \
+  X(CreateTensorWithDataAsOrtValue, 49, Status*,                                      \
+    (const MemoryInfo*, void*, size_t, const int64_t*, size_t, int, Value**))         \
+  X(CreateCpuMemoryInfo, 69, Status*, (int, int, MemoryInfo**))                       \
+  X(ReleaseStatus, 93, void, (Status*))                                               \
+  X(ReleaseSession, 95, void, (Session*))                                             \
+  X(ReleaseValue, 96, void, (Value*))                                                 \
+  X(ReleaseSessionOptions, 100, void, (SessionOptions*))                              \
+  X(CreateEnvWithGlobalThreadPools, 119, Status*,                                     \
+    (int, const char*, const ThreadingOptions*, Env**))                               \
+  X(DisablePerSessionThreads, 120, Status*, (SessionOptions*))                        \
+  X(CreateThreadingOptions, 121, Status*, (ThreadingOptions**))                       \
+  X(ReleaseThreadingOptions, 122, void, (ThreadingOptions*))                          \
+  X(AddSessionConfigEntry, 130, Status*, (SessionOptions*, const char*, const char*)) \
+  X(SetGlobalIntraOpNumThreads, 147, Status*, (ThreadingOptions*, int))               \
+  X(SetGlobalSpinControl, 149, Status*, (ThreadingOptions*, int))
 
 /*! \brief Pointers to the functions above. */
 struct Api {

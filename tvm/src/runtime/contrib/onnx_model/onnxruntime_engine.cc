@@ -3,11 +3,14 @@
  * \file onnxruntime_engine.cc
  * \brief Runs an ONNX model in a session of ONNX Runtime.
  *
- * A session has threads of its own, which spin from one operator to the next, as the library's do
- * by themselves, and sleep between calls: threads that spin beside TVM's slow both down, and those
- * that slept would be woken for each operator, a third of a small net's time. (The pool that
- * sessions can share spins always or never.) Where nothing else computes they go on spinning for a
- * while after a call, as the library's do. Sessions may run in several threads at once.
+ * A session of many operators has threads of its own, which spin from one operator to the next, as
+ * the library's do by themselves, and sleep between calls: threads that spin beside TVM's slow both
+ * down, and those that slept would be woken for each operator, a third of a small net's time. Where
+ * nothing else computes they go on spinning for a while after a call, as the library's do.
+ *
+ * Sessions of few operators share one pool, whose threads never spin. A network may have hundreds
+ * of such parts: a thread for each that has slept since the last run wakes late, where the caller
+ * is, and then spins against it. Sessions may run in several threads at once.
  */
 #include <tvm/runtime/logging.h>
 
@@ -57,11 +60,23 @@ class Handle {
   T* value_ = nullptr;
 };
 
-/*! \brief The library's environment, of which a process has one. */
-const ort::Env* GetEnvironment() {
-  static const ort::Env* environment = [] {
-    ort::Env* made = nullptr;
-    Check(ort::GetApi().CreateEnv(ort::kLogError, "collage", &made), "environment");
+/*! \brief The library's environment, of which a process has one, with the threads to share. */
+struct Environment {
+  ort::Env* env = nullptr;
+  int num_threads = 0;
+};
+
+/*! \brief The environment; whoever asks first says how many threads it has. */
+const Environment& GetEnvironment(int num_threads) {
+  static const Environment environment = [&] {
+    const ort::Api& api = ort::GetApi();
+    Handle<ort::ThreadingOptions> options(api.ReleaseThreadingOptions);
+    Check(api.CreateThreadingOptions(options.out()), "threading options");
+    Check(api.SetGlobalIntraOpNumThreads(options.get(), num_threads), "number of threads");
+    Check(api.SetGlobalSpinControl(options.get(), 0), "spinning");
+    Environment made{nullptr, num_threads};
+    Check(api.CreateEnvWithGlobalThreadPools(ort::kLogError, "collage", options.get(), &made.env),
+          "environment");
     return made;
   }();
   return environment;
@@ -93,21 +108,13 @@ class OnnxRuntimeEngine final : public Engine {
         inputs_(model.inputs),
         outputs_(model.outputs),
         session_(ort::GetApi().ReleaseSession) {
-    const ort::Api& api = ort::GetApi();
-    Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
-    Check(api.CreateSessionOptions(options.out()), "session options");
-    Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
-    Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");
-    const char* sleep = model.computes_alone ? "0" : "1";
-    Check(api.AddSessionConfigEntry(options.get(), "session.force_spinning_stop", sleep),
-          "spinning");
-    // A session otherwise undoes the setting of the thread that makes it.
-    const char* flush = partition::WantsFlushDenormals() ? "1" : "0";
-    Check(api.AddSessionConfigEntry(options.get(), "session.set_denormal_as_zero", flush),
-          "denormals");
-    Check(api.CreateSessionFromArray(GetEnvironment(), model.bytes.data(), model.bytes.size(),
-                                     options.get(), session_.out()),
-          symbol_);
+    ort::Status* refused = nullptr;
+    // A program that made the environment before us may have made it without threads to share.
+    if (CanShare(model, num_threads)) refused = Open(model, num_threads, /*shares=*/true);
+    if (session_.get() == nullptr) {
+      if (refused) ort::GetApi().ReleaseStatus(refused);
+      Check(Open(model, num_threads, /*shares=*/false), symbol_);
+    }
     for (size_t i = 0; i < inputs_.size(); ++i) names_.push_back("input_" + std::to_string(i));
     for (size_t i = 0; i < outputs_.size(); ++i) names_.push_back("output_" + std::to_string(i));
     for (const std::string& name : names_) name_pointers_.push_back(name.c_str());
@@ -127,6 +134,34 @@ class OnnxRuntimeEngine final : public Engine {
   }
 
  private:
+  /*! \brief Shared threads are as many as they are, and keep denormals. */
+  static bool CanShare(const Model& model, int num_threads) {
+    return model.threads == Threads::kShared &&
+           num_threads == GetEnvironment(num_threads).num_threads &&
+           !partition::WantsFlushDenormals();
+  }
+
+  /*! \brief Makes the session; what the library says where it makes none. */
+  ort::Status* Open(const Model& model, int num_threads, bool shares) {
+    const ort::Api& api = ort::GetApi();
+    Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
+    const auto configure = [&](const char* key, bool value) {
+      Check(api.AddSessionConfigEntry(options.get(), key, value ? "1" : "0"), key);
+    };
+    Check(api.CreateSessionOptions(options.out()), "session options");
+    Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
+    if (shares) {
+      Check(api.DisablePerSessionThreads(options.get()), "shared threads");
+    } else {
+      Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");
+      configure("session.force_spinning_stop", model.threads != Threads::kAwake);
+    }
+    // A session otherwise undoes the setting of the thread that makes it.
+    configure("session.set_denormal_as_zero", partition::WantsFlushDenormals());
+    return api.CreateSessionFromArray(GetEnvironment(num_threads).env, model.bytes.data(),
+                                      model.bytes.size(), options.get(), session_.out());
+  }
+
   static Handle<ort::Value> Wrap(const TensorSpec& spec, void* data) {
     const ort::Api& api = ort::GetApi();
     Handle<ort::Value> value(api.ReleaseValue);

@@ -14,10 +14,18 @@ from ...external import COMPUTES_ALONE
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
-# Raise it when the models that are written change, so that their costs are measured again.
-_EXPORTER = 6
+# Raise it when the models that are written change, or whose threads run them, so that their costs
+# are measured again.
+_EXPORTER = 7
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
+# Threads in engine.h.
+_OWN, _AWAKE, _SHARED = 0, 1, 2
+# Operators up to which threads that parts share serve a part better than its own, which find the
+# next operator awake. A network may have hundreds of small parts: a thread of each, asleep since
+# the last run, wakes late and on the CPU of its waker. On two cores that took about as long as ten
+# to thirty operators lose by waking the shared ones (`python bench/additivity.py --made-up 1`).
+_FEW_OPERATORS = 8
 
 
 class OnnxModelBackend(Backend):
@@ -72,7 +80,12 @@ class OnnxModelBackend(Backend):
         inputs, outputs = (
             [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
         )
-        return create(self.name, symbol, data, inputs, outputs, COMPUTES_ALONE in function.attrs)
+        is_alone, is_small = (
+            COMPUTES_ALONE in function.attrs,
+            len(model.graph.node) <= _FEW_OPERATORS,
+        )
+        threads = _AWAKE if is_alone else _SHARED if is_small else _OWN
+        return create(self.name, symbol, data, inputs, outputs, threads)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """None are asked for: the model holds them."""
