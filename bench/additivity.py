@@ -274,10 +274,10 @@ def lines_of(found: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _parts_text(item: Mapping[str, Any]) -> str:
-    """ "3: dnnl 2, tvm 1" """
-    by_backend = item["by_backend"]
+    """ "3: dnnl 2, tvm 1"; the oldest records say only how many."""
+    by_backend = item.get("by_backend", {})
     each = ", ".join(f"{name} {by_backend[name]}" for name in sorted(by_backend))
-    return f"{item['num_parts']}: {each}"
+    return f"{item['num_parts']}: {each}" if each else str(item["num_parts"])
 
 
 def summary(found: Mapping[str, Any]) -> str:
@@ -288,7 +288,7 @@ def summary(found: Mapping[str, Any]) -> str:
 def tables(found: Sequence[Mapping[str, Any]]) -> str:
     """The page's part."""
     every = [plan for each in found for plan in each["plans"]]
-    mixes = [plan for plan in every if len(plan["by_backend"]) > 1]
+    mixes = [plan for plan in every if len(plan.get("by_backend", {})) > 1]
     near = [
         f"{sum(_is_near(p['ratio'][:1]) for p in plans)} of {len(plans)} {what} "
         f"(for {sum(_is_near(p['ratio']) for p in plans)} with all of the interval)"

@@ -268,6 +268,18 @@ def test_a_model_that_is_all_of_a_plan_computes_alone_after_loading_too(backend,
     assert "computes alone" not in beside.get_source()
 
 
+def test_a_part_of_few_operators_says_that_its_threads_are_shared(backend):
+    def source(length):
+        out = relay.var("x", shape=(4, 4))
+        for _ in range(length):
+            out = relay.tanh(out)
+        mod = relay.transform.InferType()(tvm.IRModule.from_expr(out))
+        function = mod["main"].with_attr("global_symbol", "part")
+        return get_backend(backend).compile(function).get_source()
+
+    assert "on shared threads" in source(7) and "on shared threads" not in source(8)
+
+
 def _module_of_kind(module, kind):
     if module.type_key == kind:
         return module
