@@ -93,7 +93,8 @@ class MemDesc {
    * they lie in blocks or with gaps. */
   std::optional<std::vector<int>> OrderInMemory() const;
 
-  /*! \brief Whether the numbers begin where their memory does and leave no gaps. */
+  /*! \brief Whether the numbers begin where their memory does and leave no gaps; those of a part of
+   * a larger tensor do not. */
   bool IsWhole() const;
   /*! \brief Whether pieces along an axis lie one after the other, with no gaps, and this is one. */
   bool IsPieceOf(const MemDesc& whole, size_t axis) const;

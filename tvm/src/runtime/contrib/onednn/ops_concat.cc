@@ -103,7 +103,7 @@ std::vector<Value> Operands(Planner* planner, const NodeDesc& node, size_t axis)
   const int64_t bytes = planner->graph().dtypes[node.output].bytes();
   const bool are_parts = std::all_of(node.inputs.begin(), node.inputs.end(), [&](int tensor) {
     const Value& value = planner->AsItLies(tensor);
-    return value.is_part && bytes * value.desc.NumbersOfPiece(axis) >= kLargePiece;
+    return !value.desc.IsWhole() && bytes * value.desc.NumbersOfPiece(axis) >= kLargePiece;
   });
   std::vector<Value> operands;
   for (int tensor : node.inputs) {
@@ -133,7 +133,7 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
               what);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const bool lie_in_turn = std::all_of(operands.begin(), operands.end(), [&](const Value& operand) {
-    return !operand.is_part && operand.desc.IsPieceOf(dst_desc, axis);
+    return operand.desc.IsWhole() && operand.desc.IsPieceOf(dst_desc, axis);
   });
   if (lie_in_turn && planner->DefineInPlace(node.output, dst_desc, operands, what)) return;
   const Value dst = planner->NewResult(node.output, dst_desc);

@@ -68,7 +68,7 @@ void BuildReshape(Planner* planner, const NodeDesc& node) {
     view = value.desc.Reshape(dims);
   }
   ICHECK(view) << Summary(planner->graph(), node) << ": not as many elements as its operand";
-  planner->DefineView(node.output, source, {*view, value.buffer, value.is_part});
+  planner->DefineView(node.output, source, {*view, value.buffer});
 }
 
 void BuildTranspose(Planner* planner, const NodeDesc& node) {
@@ -77,7 +77,7 @@ void BuildTranspose(Planner* planner, const NodeDesc& node) {
   std::vector<int> to(axes.size());
   for (size_t i = 0; i < axes.size(); ++i) to[axes[i]] = static_cast<int>(i);
   const Value& value = planner->AsItLies(source);
-  planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer, value.is_part});
+  planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer});
 }
 
 /*! \brief A part of the source's memory; readers that want no gaps get a copy (Planner::Any). */
@@ -93,7 +93,7 @@ void BuildSlice(Planner* planner, const NodeDesc& node) {
     box = value.desc.Box(begin, dims);
   }
   ICHECK(box) << Summary(planner->graph(), node) << ": not inside its operand";
-  planner->DefineView(node.output, source, {*box, value.buffer, !box->IsWhole()});
+  planner->DefineView(node.output, source, {*box, value.buffer});
 }
 
 void BuildConvert(Planner* planner, const NodeDesc& node) {

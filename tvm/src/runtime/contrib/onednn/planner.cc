@@ -272,7 +272,7 @@ Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
 
 MemDesc Planner::Layout(int tensor) const {
   for (const Value& value : values_[tensor]) {
-    if (!value.is_part) return value.desc;
+    if (value.desc.IsWhole()) return value.desc;
   }
   return Plain(tensor);
 }

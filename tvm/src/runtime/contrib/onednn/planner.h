@@ -26,7 +26,6 @@ namespace onednn {
 struct Value {
   MemDesc desc;
   int buffer;
-  bool is_part = false;  // of a larger tensor: with gaps, or not from its memory's beginning on
 };
 
 class Planner {

@@ -60,6 +60,7 @@ constexpr int kDefaultMemory = 0;
   X(ReleaseThreadingOptions, 122, void, (ThreadingOptions*))                          \
   X(AddSessionConfigEntry, 130, Status*, (SessionOptions*, const char*, const char*)) \
   X(SetGlobalIntraOpNumThreads, 147, Status*, (ThreadingOptions*, int))               \
+  X(SetGlobalInterOpNumThreads, 148, Status*, (ThreadingOptions*, int))               \
   X(SetGlobalSpinControl, 149, Status*, (ThreadingOptions*, int))
 
 /*! \brief Pointers to the functions above. */

@@ -9,8 +9,8 @@
  * nothing else computes they go on spinning for a while after a call, as the library's do.
  *
  * Sessions of few operators share one pool, whose threads never spin. A network may have hundreds
- * of such parts: a thread for each that has slept since the last run wakes late, where the caller
- * is, and then spins against it. Sessions may run in several threads at once.
+ * of such parts, and with threads for each, asleep since the last run, they took twice as long.
+ * Sessions may run in several threads at once.
  */
 #include <tvm/runtime/logging.h>
 
@@ -73,6 +73,7 @@ const Environment& GetEnvironment(int num_threads) {
     Handle<ort::ThreadingOptions> options(api.ReleaseThreadingOptions);
     Check(api.CreateThreadingOptions(options.out()), "threading options");
     Check(api.SetGlobalIntraOpNumThreads(options.get(), num_threads), "number of threads");
+    Check(api.SetGlobalInterOpNumThreads(options.get(), 1), "number of threads");  // no pool
     Check(api.SetGlobalSpinControl(options.get(), 0), "spinning");
     Environment made{nullptr, num_threads};
     Check(api.CreateEnvWithGlobalThreadPools(ort::kLogError, "collage", options.get(), &made.env),

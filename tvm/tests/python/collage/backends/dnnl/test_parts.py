@@ -26,9 +26,25 @@ def reorders(plan):
     return sum(line.startswith("reorder") for line in plan.splitlines())
 
 
+def steps_of(plan):
+    """What each step is, in order."""
+    return [line.split()[0] for line in plan.splitlines() if " by " in line]
+
+
 def attention(queries, keys, values):
     scores = nn.softmax(nn.batch_matmul(queries, keys, transpose_b=True))
     return nn.batch_matmul(scores, values, transpose_b=False)
+
+
+def conv(data, channels, size, seed):
+    """A convolution whose result lies in oneDNN's layout."""
+    in_channels = int(relay.transform.InferTypeLocal(data).shape[1])
+    weight = constant(seed, channels, in_channels, size, size)
+    return nn.conv2d(data, weight, kernel_size=(size, size), padding=size // 2, channels=channels)
+
+
+def images(name, batch=1):
+    return relay.var(name, shape=(batch, 16, 9, 9))
 
 
 def test_attention_reads_its_projections_where_they_lie():
@@ -58,27 +74,11 @@ def test_a_part_that_is_a_result_is_copied_once():
 
 
 def test_a_convolution_reads_a_part_by_one_copy_into_its_layout():
-    x = relay.var("x", shape=(1, 16, 9, 9))
-    whole = nn.conv2d(x, constant(1, 64, 16, 1, 1), kernel_size=(1, 1), channels=64)
-    part = relay.strided_slice(whole, [0, 32, 0, 0], [1, 64, 9, 9])
-    out = nn.conv2d(part, constant(2, 32, 32, 3, 3), kernel_size=(3, 3), padding=1, channels=32)
-    steps = [line.split()[0] for line in check(out).splitlines() if " by " in line]
+    part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
+    out = conv(part, 32, 3, 2)
+    steps = steps_of(check(out))
     first, second = (i for i, step in enumerate(steps) if step == "conv")
     assert steps[first + 1 : second] == ["reorder"], steps
-
-
-def conv(data, channels, size, seed):
-    """A convolution whose result lies in oneDNN's layout."""
-    weight = constant(seed, channels, data_channels(data), size, size)
-    return nn.conv2d(data, weight, kernel_size=(size, size), padding=size // 2, channels=channels)
-
-
-def data_channels(data):
-    return int(relay.transform.InferTypeLocal(data).shape[1])
-
-
-def images(name, batch=1):
-    return relay.var(name, shape=(batch, 16, 9, 9))
 
 
 @pytest.mark.parametrize("part_first", [True, False])
@@ -86,9 +86,7 @@ def test_a_binary_step_takes_a_part_in_the_other_operand_s_layout(part_first):
     part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
     other = nn.max_pool2d(conv(images("y"), 32, 3, 2), pool_size=(3, 3), padding=1)
     product = relay.multiply(*((part, other) if part_first else (other, part)))
-    steps = [
-        line.split()[0] for line in check(conv(product, 32, 3, 3)).splitlines() if " by " in line
-    ]
+    steps = steps_of(check(conv(product, 32, 3, 3)))
     assert steps[steps.index("binary") - 1] == "reorder", steps
     before = steps[: steps.index("binary")]
     assert before.count("reorder") == 3, steps  # of both inputs, of the part
@@ -105,8 +103,7 @@ def test_the_first_images_of_a_batch_lie_together():
     """They are no part, and neither is what is written over them."""
     first = relay.strided_slice(conv(images("x", 4), 32, 1, 1), [0, 0, 0, 0], [2, 32, 9, 9])
     summed = conv(images("y", 2), 32, 1, 2) + first
-    lines = check(nn.max_pool2d(relay.tanh(summed), pool_size=(3, 3))).splitlines()
-    steps = [line.split()[0] for line in lines if " by " in line]
+    steps = steps_of(check(nn.max_pool2d(relay.tanh(summed), pool_size=(3, 3))))
     assert steps[-3:] == ["conv", "pool", "reorder"], steps
 
 

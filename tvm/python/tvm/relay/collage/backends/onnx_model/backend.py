@@ -22,9 +22,9 @@ _MOST_BYTES = 2**31 - 1
 # Threads in engine.h.
 _OWN, _AWAKE, _SHARED = 0, 1, 2
 # Operators up to which threads that parts share serve a part better than its own, which find the
-# next operator awake. A network may have hundreds of small parts: a thread of each, asleep since
-# the last run, wakes late and on the CPU of its waker. On two cores that took about as long as ten
-# to thirty operators lose by waking the shared ones (`python bench/additivity.py --made-up 1`).
+# next operator awake. A network may have hundreds of small parts; with threads of each, asleep
+# since the last run, a part took longer on two cores by about what ten to thirty operators lose by
+# waking the shared ones (`python bench/additivity.py --made-up 1`).
 _FEW_OPERATORS = 8
 
 
