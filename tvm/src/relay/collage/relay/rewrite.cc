@@ -11,6 +11,51 @@
 namespace tvm::collage {
 namespace {
 
+/*! \brief What the fields of a tuple type are. */
+Array<ObjectRef> FieldsOf(const ObjectRef& tuple_type) {
+  return RefFieldAs<Array<ObjectRef>>(tuple_type, "fields");
+}
+
+/*! \brief A value of the type, made of tensors that are asked for by their types in turn. */
+Expr ValueOf(const ObjectRef& type, const std::function<Expr(const ObjectRef&)>& next) {
+  if (!IsA(type, "TupleType")) return next(type);
+  Array<Expr> fields;
+  for (const ObjectRef& field : FieldsOf(type)) fields.push_back(ValueOf(field, next));
+  return MakeTuple(fields);
+}
+
+Expr FieldOf(const Expr& tuple, int index) {
+  return IsA(tuple, "relay.Tuple") ? RefFieldAs<Array<Expr>>(tuple, "fields")[index]
+                             : MakeProjection(tuple, index);
+}
+
+/*! \brief The tensors of which a value of the type is made, and their types. */
+void AppendTensors(const Expr& value, const ObjectRef& type, Array<Expr>* tensors,
+                   Array<ObjectRef>* types) {
+  if (!IsA(type, "TupleType")) {
+    tensors->push_back(value);
+    types->push_back(type);
+    return;
+  }
+  const Array<ObjectRef> fields = FieldsOf(type);
+  for (size_t k = 0; k < fields.size(); ++k) {
+    AppendTensors(FieldOf(value, static_cast<int>(k)), fields[k], tensors, types);
+  }
+}
+
+/*!
+ * \brief Is what a part gives its one exit as it is? If not, it is a tuple of all tensors of its
+ * exits: TVM's executors know no tuple in a tuple as the result of a call.
+ */
+bool GivesItsExit(const ImportedFunction& imported, const std::vector<NodeIndex>& exits) {
+  if (exits.size() > 1) return false;
+  const ObjectRef type = CheckedType(imported.exprs[exits[0]]);
+  if (!IsA(type, "TupleType")) return true;
+  const Array<ObjectRef> fields = FieldsOf(type);
+  return std::none_of(fields.begin(), fields.end(),
+                      [](const ObjectRef& field) { return IsA(field, "TupleType"); });
+}
+
 /*! \brief A sub-graph that the rewritten body calls, and how to make what it calls. */
 struct Group {
   const IndexSet* inside;
@@ -54,7 +99,12 @@ class Rewriter {
       children.push_back(Emit(input));
       is_changed |= !children.back().same_as(imported_.exprs[input]);
     }
-    return memo_[index] = is_changed ? WithChildren(old, children) : old;
+    if (!is_changed) return memo_[index] = old;
+    // A part's exit that is a tuple was made of the part's tensors: what reads one reads that.
+    if (node.type == NodeType::kProjection && IsA(children[0], "relay.Tuple")) {
+      return memo_[index] = FieldOf(children[0], static_cast<int>(Fields(old).Int("index")));
+    }
+    return memo_[index] = WithChildren(old, children);
   }
 
   void EmitAll(const IndexSet& nodes) {
@@ -68,12 +118,14 @@ class Rewriter {
     Array<Expr> args;
     for (NodeIndex input : group.inputs) args.push_back(Emit(input));
     Expr call = MakeCall(group.make_callee(), args);
-    if (group.exits.size() == 1) {
+    if (GivesItsExit(imported_, group.exits)) {
       memo_[group.exits[0]] = call;
       return;
     }
-    for (size_t k = 0; k < group.exits.size(); ++k) {
-      memo_[group.exits[k]] = MakeProjection(call, static_cast<int>(k));
+    int given = 0;
+    for (NodeIndex exit : group.exits) {
+      memo_[exit] = ValueOf(CheckedType(imported_.exprs[exit]),
+                            [&](const ObjectRef&) { return MakeProjection(call, given++); });
     }
   }
 
@@ -264,19 +316,6 @@ void CheckTypes(const Placement& placement, const ObjectRef& result) {
   }
 }
 
-/*! \brief A value of the type, made of new parameters of tensor type that are added to `params`. */
-Expr ArgumentOf(const ObjectRef& type, Array<Expr>* params) {
-  if (!IsA(type, "TupleType")) {
-    params->push_back(MakeVar("input_" + std::to_string(params->size()), type));
-    return params->back();
-  }
-  Array<Expr> fields;
-  for (const ObjectRef& field : RefFieldAs<Array<ObjectRef>>(type, "fields")) {
-    fields.push_back(ArgumentOf(field, params));
-  }
-  return MakeTuple(fields);
-}
-
 /*! \brief @main: tensors -> what `function` gives for them, called when it has a name, else inline.
  */
 Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
@@ -284,7 +323,10 @@ Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   Array<Expr> args;
   Map<ObjectRef, ObjectRef> bound;
   for (const ObjectRef& param : RefFieldAs<Array<ObjectRef>>(function, "params")) {
-    args.push_back(ArgumentOf(RefField(param, "type_annotation"), &params));
+    args.push_back(ValueOf(RefField(param, "type_annotation"), [&](const ObjectRef& type) {
+      params.push_back(MakeVar("input_" + std::to_string(params.size()), type));
+      return params.back();
+    }));
     bound.Set(param, args.back());
   }
   Expr body = global_var ? MakeCall(global_var.value(), args)
@@ -322,17 +364,16 @@ Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph
   }
   rewriter.EmitAll(sub_graph.inside());
   const std::vector<NodeIndex>& exits = sub_graph.exits();
-  if (exits.size() == 1) {
+  if (GivesItsExit(imported, exits)) {
     return MakeFunction(params, rewriter.Emit(exits[0]), CheckedType(imported.exprs[exits[0]]));
   }
-  Array<Expr> fields;
+  Array<Expr> tensors;
   Array<ObjectRef> types;
   for (NodeIndex exit : exits) {
-    fields.push_back(rewriter.Emit(exit));
-    types.push_back(CheckedType(imported.exprs[exit]));
+    AppendTensors(rewriter.Emit(exit), CheckedType(imported.exprs[exit]), &tensors, &types);
   }
   // Named, since TVM types a module's functions in any order, callers of this one perhaps first.
-  return MakeFunction(params, MakeTuple(fields), MakeTupleType(types));
+  return MakeFunction(params, MakeTuple(tensors), MakeTupleType(types));
 }
 
 ObjectRef RewriteModule(const Placement& placement) {

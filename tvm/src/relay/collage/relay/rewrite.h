@@ -15,8 +15,8 @@
 namespace tvm::collage {
 
 /*!
- * \brief fn(inputs of the sub-graph, as its body meets them) -> its exit, or a tuple of its exits,
- * ascending.
+ * \brief fn(inputs of the sub-graph, as its body meets them) -> its exit, or a flat tuple of the
+ * tensors of its exits, ascending.
  * Constants stay bound in the body; nested sub-graphs become calls of Composite functions.
  */
 Expr ExtractFunction(const ImportedFunction& imported, const SubGraph& sub_graph);

@@ -5,7 +5,7 @@ import numpy as np
 import own_code_backends
 import pytest
 import tvm
-from relay_text import PLAIN
+from relay_text import PLAIN, partition
 from tuning_nets import in_mode, line_in_blocks
 from tvm import auto_scheduler, relay
 from tvm.auto_scheduler.measure_record import load_record_from_string
@@ -61,6 +61,25 @@ def test_a_plan_costs_what_is_new_in_it(tmp_path):
         other, outputs(build_library(net(relay.cos), PLAIN), tmp_path, "other_stock")[0]
     )
     assert counts(compiled)["kernel"][0] == kernels + 1, "but for the last one they were there"
+
+
+def test_a_part_gives_a_tensor_and_a_tuple(tmp_path):
+    """TVM builds the cosines and oneDNN the rest, of which both the sum and its halves are read."""
+    x = relay.var("x", shape=X.shape)
+    whole = conv(x) + relay.const(1.0)
+    halves = relay.split(whole, 2, axis=2)
+    ends = relay.Tuple([relay.cos(each) for each in (whole, halves[0], halves[1])])
+    mod = prepare(tvm.IRModule.from_expr(relay.Function([x], ends)))
+    right = outputs(build_library(mod, PLAIN), tmp_path, "stock")
+    plan = partition(mod, ["dnnl"], {"llvm": 10, "dnnl": 1}, merge_parts=True)
+    [part] = [f for f in plan.functions.values() if "Compiler" in (f.attrs or {})]
+    assert len(part.ret_type.fields) == 3
+    for name, build in (
+        ("alone", lambda: build_library(plan, PLAIN)),
+        ("kept", lambda: CompiledParts(PLAIN).build(plan)),
+    ):
+        for found, expected in zip(outputs(build(), tmp_path, name), right, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_parts_are_compiled_once_whatever_they_are_called(tmp_path, monkeypatch):

@@ -159,6 +159,30 @@ def test_several_results_of_a_part_come_as_a_tuple(backend):
     assert_same_outputs(parse(text), result)
 
 
+def test_a_tuple_among_several_results_of_a_part_is_taken_apart():
+    """TVM's executors know no tuple in a tuple as the result of a call."""
+    name = f"{NAME}_split"
+    table = [(f"{name}.{op}", is_op(op)(wildcard())) for op in ("nn.relu", "split")]
+    half = "Tensor[(1, 4), float32]"
+    text = f"""def @main(%x: $T) -> ($T, {half}, $T) {{
+      %0 = nn.relu(%x);
+      %1 = split(%0, indices_or_sections=2);
+      (tanh(%0), tanh(%1.1), concatenate(%1))
+    }}"""
+    result = partition(
+        parse(text), [make_backend(name, table)], {"llvm": 10, name: 1}, merge_parts=True
+    )
+    [part] = [f for v, f in result.functions.items() if v.name_hint != "main"]
+    assert [str(each) for each in part.ret_type.fields] == [
+        str(each.checked_type) for each in nodes_of(part.body, relay.Tuple)[-1].fields
+    ]
+    assert all(isinstance(each, relay.TensorType) for each in part.ret_type.fields)
+    [call] = [c for c in nodes_of(result["main"], relay.Call) if isinstance(c.op, relay.GlobalVar)]
+    read = [each.tuple_value for each in nodes_of(result["main"], relay.TupleGetItem)]
+    assert read and all(each.same_as(call) for each in read), "no tuple is made to be read from"
+    assert_same_outputs(parse(text), result)
+
+
 def test_a_part_is_called_once_however_often_it_is_read(backend):
     text = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); multiply(tanh(%0), exp(%0)) }"
     main = partition(parse(text), [backend], CHEAP)["main"]
