@@ -26,7 +26,7 @@ Expr ValueOf(const ObjectRef& type, const std::function<Expr(const ObjectRef&)>&
 
 Expr FieldOf(const Expr& tuple, int index) {
   return IsA(tuple, "relay.Tuple") ? RefFieldAs<Array<Expr>>(tuple, "fields")[index]
-                             : MakeProjection(tuple, index);
+                                   : MakeProjection(tuple, index);
 }
 
 /*! \brief The tensors of which a value of the type is made, and their types. */
