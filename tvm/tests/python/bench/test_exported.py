@@ -5,8 +5,14 @@ import re
 
 import bench_nets
 import exported
+import numpy as np
 import onnx
 import pytest
+import tvm
+from tvm import relay
+from tvm.relay.collage.backends.onnx_model import export_function
+
+RANDOM = np.random.default_rng(0)
 
 pytest.importorskip("onnxruntime")
 
@@ -39,6 +45,19 @@ def test_a_net_is_fused_as_its_original_and_one_that_is_not_there(file, capfd):
 def test_differences_are_named_by_type_the_largest_first():
     before, after = exported.Counter(Conv=3, Add=1), exported.Counter(Conv=3, Add=2, Reshape=4)
     assert exported.text_of_counts(before, after).split("  ")[-1] == "Reshape +4, Add +1"
+
+
+def test_openvino_knows_a_rotary_embedding_of_what_we_write(tmp_path):
+    pytest.importorskip("openvino")
+    x = relay.var("x", shape=(1, 4, 64, 64))
+    first, second = (relay.strided_slice(x, [k], [k + 32], axes=[3]) for k in (0, 32))
+    turned = relay.concatenate([relay.negative(second), first], axis=-1)
+    cosine, sine = (relay.const(RANDOM.standard_normal((1, 1, 64, 64), "f4")) for _ in range(2))
+    function = relay.Function([x], x * cosine + turned * sine)
+    typed = relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    file = tmp_path / "rotary.onnx"
+    onnx.save(export_function(typed, "openvino"), file)
+    assert exported.openvino_nodes(file, tmp_path) == {"RoPE": 1}
 
 
 def test_an_unknown_library_is_refused(file, capfd):

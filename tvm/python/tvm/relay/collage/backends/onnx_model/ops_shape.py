@@ -28,15 +28,19 @@ def _transpose(call: ExportedCall) -> Value:
 
 
 def _concatenate(call: ExportedCall) -> Value:
-    values = list(call.values[0])
-    return call.result("Concat", values, axis=int(call.attrs.axis) % len(call.shape))
+    return _joined(call, list(call.values[0]), int(call.attrs.axis) % len(call.shape))
+
+
+def _joined(call: ExportedCall, values: list[Value], axis: int) -> Value:
+    """The last axis is written as -1, as PyTorch does: OpenVINO knows a rotary embedding by that."""
+    return call.result("Concat", values, axis=-1 if axis == len(call.shape) - 1 else axis)
 
 
 def _stack(call: ExportedCall) -> Value:
     axis = int(call.attrs.axis) % len(call.shape)
     shape = [1 if i == axis else extent for i, extent in enumerate(call.shape)]
     values = [call.reshaped(value, shape) for value in call.values[0]]
-    return call.result("Concat", values, axis=axis)
+    return _joined(call, values, axis)
 
 
 def _split(call: ExportedCall) -> list[Value]:
