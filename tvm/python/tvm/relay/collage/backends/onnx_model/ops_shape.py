@@ -32,7 +32,7 @@ def _concatenate(call: ExportedCall) -> Value:
 
 
 def _joined(call: ExportedCall, values: list[Value], axis: int) -> Value:
-    """The last axis is written as -1, as PyTorch does: OpenVINO knows a rotary embedding by that."""
+    """The last axis is written as -1, by which OpenVINO knows a rotary embedding."""
     return call.result("Concat", values, axis=-1 if axis == len(call.shape) - 1 else axis)
 
 
