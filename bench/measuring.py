@@ -6,7 +6,8 @@ library: how long, and where the time went.
 `cold` starts with an empty store, `warm` is another process with the store that the cold one left;
 each with the guard off (the op-level search alone) and on. `replay` is a process that builds from
 the placement that the warm one saved, and can measure nothing; with `--made-up` that of a search by
-made-up costs, which takes no time and spreads the net over both targets. Targets are llvm and dnnl.
+made-up costs, which takes no time and spreads the net over the targets. These are llvm and the
+external ones of `--backends`.
 The phases of a run add up to its wall time, with what none of them names as `other`; what worker
 processes did meanwhile is told apart. The import of TVM is not part of a run.
 
@@ -46,7 +47,8 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
     for number in range(args.rounds):
         for has_guard in guards:
             with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
-                given = {"net": net, "placement": f"{folder}/placement.json"}
+                given = {"net": net, "backends": args.backends}
+                given |= {"placement": f"{folder}/placement.json"}
                 options = {"store": f"{folder}/costs.db", "has_guard": has_guard}
                 options |= {"seconds": args.measure_seconds, "made_up": args.made_up}
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:
@@ -105,17 +107,24 @@ def faults(runs: list[dict], allow_slow: bool = False) -> list[str]:
     return found
 
 
-def _net(name: str) -> tuple[Any, Any, list[Any]]:
+def _net(name: str, backends: list[str]) -> tuple[Any, Any, list[Any]]:
     """Module, parameters and targets."""
     import models
     import tvm
     from tvm.relay import collage
 
-    return *models.relay_of(name), [collage.host_target(), tvm.target.Target("dnnl")]
+    external = [tvm.target.Target(backend) for backend in backends]
+    return *models.relay_of(name), [collage.host_target(), *external]
 
 
 def search(
-    net: str, store: str, has_guard: bool, seconds: float, placement: str, made_up: bool
+    net: str,
+    backends: list[str],
+    store: str,
+    has_guard: bool,
+    seconds: float,
+    placement: str,
+    made_up: bool,
 ) -> dict:
     """From the model to a plan, whose placement is saved. All seconds are (wall, CPU of this
     process)."""
@@ -128,7 +137,7 @@ def search(
     from tvm.relay.collage.report.facts import costs_asked
 
     imported = _minus(_now(), began)
-    mod, params, targets = _net(net)
+    mod, params, targets = _net(net, backends)
     if made_up:
         optimizer.CostEstimator = lambda _: RandomCosts(0)
     options = collage.CollageOptions(
@@ -166,14 +175,14 @@ def search(
     }
 
 
-def replay(net: str, placement: str) -> dict:
+def replay(net: str, backends: list[str], placement: str) -> dict:
     """From the model and a placement to a library. Who starts a process to measure gets an
     error."""
     import tvm
     from tvm import relay
     from tvm.relay.collage.exec.spent import recording
 
-    mod, params, targets = _net(net)
+    mod, params, targets = _net(net, backends)
 
     def refuse(*_: Any, **__: Any) -> None:
         raise AssertionError("a replay starts no process")
@@ -238,6 +247,7 @@ def main(given: list[str] | None = None) -> int:
         nets="resnet50,mobilenetv2,bert",
         rounds=1,
         allow_slow=False,
+        backends="dnnl",
         output=arguments.ROOT / "build/bench/measuring.json",
     )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")
