@@ -185,6 +185,11 @@ class Plans:
         return describe_functions(self._prepared)
 
     @property
+    def parts(self) -> list[dict[str, list[PlacedPart]]]:
+        """Parts by function of each plan that has a module."""
+        return [self._parts[name]() for name in self.modules]
+
+    @property
     def placed(self) -> list[str]:
         """Names of all plans with a placement, those that were tried last."""
         return [*self._parts, *self._tried]

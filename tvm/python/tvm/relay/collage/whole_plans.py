@@ -174,7 +174,7 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
     GuardUnavailable where whole plans cannot be measured.
     """
     plans, options = job.plans, job.options
-    space = PlanSpace(found.replans, job.targets.host.kind.name)
+    space = PlanSpace(found.replans, job.targets.host.kind.name, plans.parts)
     if not space.genes:
         return GraphSearch(options.graph_search, ended="no operator can run on several backends")
     first = space.parts_of(space.seeds()[0])

@@ -77,6 +77,15 @@ def test_seeds_come_first_and_each_once():
     assert asked[0] == seeds[1] and len(set(asked)) == 3 and seeds[0] not in asked
 
 
+def test_evolution_begins_with_some_by_chance():
+    choices, _ = problem(genes=30, alleles=3)
+    same = ("a",) * 30
+    search = Search(choices, [same], "evolutionary", population=8)
+    search.tell(dict.fromkeys(search.ask(1), 1.0))
+    # One change touches a run of genes.
+    assert [g.count("a") < 20 for g in search.ask(5)] == [True, True, False, False, False]
+
+
 def test_what_failed_has_no_children():
     choices, _ = problem(genes=30, alleles=3)
     good, bad = ("a",) * 30, ("b",) * 30

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Genomes as plans of a module, by the pass with prices for costs: each is a plan that can run."""
 
+import itertools
 import json
 import random
 
@@ -56,16 +57,25 @@ def test_genes_are_what_several_backends_can_take(found):
     assert space.choices[-1] == (APART, JOINED)
 
 
-def test_seeds_are_the_optimum_and_each_backend_alone(found):
+def test_seeds_are_the_optimum_and_the_known_plans(found):
     mod, space, estimator = found
-    plans = [rewrite(mod, space.parts_of(seed)) for seed in space.seeds()]
     # Without a wish it is the pass's own plan.
     [report] = estimator.reports
     optimum = space.parts_of(space.seeds()[0])["main"]
     assert [p.nodes for p in optimum] == [tuple(row["nodes"]) for row in report.placement]
-    counts = {len(backends(plan)) for plan in plans}
-    assert [] in [backends(plan) for plan in plans], "TVM alone"
-    assert max(counts) >= 2 and {len(seed) for seed in space.seeds()} == {len(space.choices)}
+    known = [space.parts_of(genome) for genome in product_of(space)]
+    plans = [{}, *known]
+    seeds = PlanSpace(estimator.replans, HOST, plans).seeds()
+    assert [seed[-1] for seed in seeds] == [APART, JOINED, *[APART] * len(plans)]
+    for seed, plan in zip(seeds[2:], plans, strict=True):
+        assert backends(rewrite(mod, space.parts_of(seed))) == backends(rewrite(mod, plan))
+        assert space.key_of(space.parts_of(seed)) == space.key_of(plan)
+    assert len({space.key_of(plan) for plan in plans}) >= 3, "TVM alone, dnnl and mixes"
+
+
+def product_of(space):
+    """Every genome without joined neighbours that names a backend for each gene."""
+    return itertools.product(*(alleles[1:] for alleles in space.choices[:-1]), [APART])
 
 
 def test_every_genome_is_a_plan_that_can_run(found):

@@ -14,9 +14,10 @@ out how each does, and tells:
 | local        | the best so far, changed                                                |
 | random       | made of runs of genes, each run with one allele by chance               |
 
-Genes are in the order of execution, and what pays is a run of neighbours on one backend: so parents
-are crossed between two cuts, and a change gives one allele to a run of genes (those that do not
-have the allele keep theirs). The same arguments and answers give the same genomes.
+The first population of an evolution has some made by chance. Genes are in the order of execution,
+and what pays is a run of neighbours on one backend: so parents are crossed between two cuts, and a
+change gives one allele to a run of genes (those that do not have the allele keep theirs). The same
+arguments and answers give the same genomes.
 Test: graph_search/test_genomes.py.
 """
 
@@ -30,6 +31,8 @@ Genome = tuple[str, ...]
 STRATEGIES = ("evolutionary", "local", "random")
 # So many times in a row nothing new: all that is left is out of reach, or everything was tried.
 _TRIES = 200
+# Of so many of the first population one is made by chance: seeds alone are too much alike.
+_POPULATION_OF_ONE_BY_CHANCE = 4
 # Mean length of a run of genes.
 _MEAN_RUN = 3.0
 
@@ -55,6 +58,7 @@ class Search:
                 raise ValueError(f"a seed that is no genome: {genome}")
         self._make: Callable[[], Genome] = getattr(self, f"_{strategy}")
         self._population = population
+        self._by_chance = population // _POPULATION_OF_ONE_BY_CHANCE  # still to be made
         self._chance = random.Random(seed)
         self._asked: set[Genome] = set()
         self._seconds: dict[Genome, float] = {}
@@ -95,7 +99,8 @@ class Search:
 
     def _evolutionary(self) -> Genome:
         parents = self.best(self._population)
-        if not parents:
+        if self._by_chance or not parents:
+            self._by_chance = max(0, self._by_chance - 1)
             return self._random()
         mother, father = self._picked(parents), self._picked(parents)
         first, last = sorted(self._chance.randrange(len(mother) + 1) for _ in range(2))

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..placement import PlacedPart
@@ -42,11 +42,12 @@ class Gene(NamedTuple):
 class PlanSpace:
     """The plans of a module's functions that genomes stand for.
 
-    `host` is the kind of the host target, by which TVM's own parts go.
+    `host` is the kind of the host target, by which TVM's own parts go. `plans` are those that are
+    known without a search: TVM alone has no parts.
     """
 
-    def __init__(self, replans: Replans, host: str) -> None:
-        self._replans, self._host = replans, host
+    def __init__(self, replans: Replans, host: str, plans: Iterable[Parts] = ()) -> None:
+        self._replans, self._host, self._plans = replans, host, plans
         self.genes: list[Gene] = []
         for function, replan in replans.items():
             takers = json.loads(str(replan("{}")))["takers"]
@@ -62,16 +63,27 @@ class PlanSpace:
             self.choices.append((APART, JOINED))
 
     def seeds(self) -> list[Genome]:
-        """The op-level optimum, the same joined, TVM alone and each backend wherever it can."""
+        """The op-level optimum, the same joined, and the known plans."""
         if not self.genes:
             return []
         plain = [ANY] * len(self.genes)
-        backends = dict.fromkeys(name for gene in self.genes for name in gene.alleles[1:])
-        alone = [
-            [_first_in(gene.alleles, (name, self._host, ANY)) for gene in self.genes]
-            for name in backends
+        return [(*plain, APART), (*plain, JOINED), *map(self._genome_of, self._plans)]
+
+    def _genome_of(self, parts: Parts) -> Genome:
+        """Each gene has the backend that runs its first node; what no part has is the host's."""
+        runs = {
+            (function, node): part.backend
+            for function, found in parts.items()
+            for part in found
+            if part.is_compiled
+            for node in part.nodes
+        }
+        backends = [runs.get((gene.function, gene.nodes[0]), self._host) for gene in self.genes]
+        wishes = [
+            name if name in gene.alleles else ANY
+            for name, gene in zip(backends, self.genes, strict=True)
         ]
-        return [(*plain, APART), (*plain, JOINED), *((*genes, APART) for genes in alone)]
+        return (*wishes, APART)
 
     def parts_of(self, genome: Genome) -> Parts:
         """The plan's parts by function."""
@@ -117,7 +129,3 @@ def plan_again(
 
 def _composites(part: PlacedPart) -> list[tuple[str, tuple[int, ...]]]:
     return sorted((composite.name, composite.nodes) for composite in part.composites)
-
-
-def _first_in(alleles: Sequence[str], wanted: Sequence[str]) -> str:
-    return next(name for name in wanted if name in alleles)
