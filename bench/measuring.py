@@ -11,9 +11,10 @@ external ones of `--backends`.
 The phases of a run add up to its wall time, with what none of them names as `other`; what worker
 processes did meanwhile is told apart. The import of TVM is not part of a run.
 
-Ends with 1 when a replay gave another module, or when with the guard off one of them took longer
-than its limit in the median of the rounds: 180 s cold, 5 s warm, 20 s for a replay; `--allow-slow`
-leaves time out on a machine that has other work. See docs/measuring.md, docs/placement.md.
+Ends with 1 when a replay gave another module, or when with the guard off, for oneDNN, one of them
+took longer than its limit in the median of the rounds: 180 s cold, 5 s warm, 20 s for a replay;
+`--allow-slow` leaves time out on a machine that has other work. See docs/measuring.md and
+docs/placement.md.
 Test: bench/test_measuring.py.
 """
 
@@ -32,7 +33,8 @@ from typing import Any
 from harness import arguments, child, records
 
 MADE_UP, REPLAY = "made-up", "replay"
-LIMITS = {"cold": 180.0, "warm": 5.0, REPLAY: 20.0}  # seconds, with the guard off
+BACKENDS = "dnnl"
+LIMITS = {"cold": 180.0, "warm": 5.0, REPLAY: 20.0}  # seconds, with the guard off, for BACKENDS
 Seconds = list[float]  # wall, CPU
 
 
@@ -41,7 +43,7 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
     runs: list[dict] = []
 
     def add(kind: str, run: dict) -> None:
-        runs.append({"kind": kind, **run})
+        runs.append({"kind": kind, "backends": ",".join(args.backends), **run})
         print(row(runs[-1]), flush=True)
 
     for number in range(args.rounds):
@@ -61,13 +63,14 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
 
 
 def _title(run: dict) -> str:
-    return f"{run['net']} {run['kind']} guard {'on' if run['guard'] else 'off'}"
+    guard = "on" if run["guard"] else "off"
+    return f"{run['net']} with {run['backends']} {run['kind']} guard {guard}"
 
 
 def row(run: dict) -> str:
     """One run: time, load, and how many candidates were measured of how many."""
     wall, cpu = run["seconds"]
-    text = f"{_title(run):30} {wall:7.1f} s, CPU {cpu:5.1f} s"
+    text = f"{_title(run):40} {wall:7.1f} s, CPU {cpu:5.1f} s"
     if run["kind"] == REPLAY:
         return f"{text}; plan {run['plan']}, module {'equal' if run['is_same'] else 'DIFFERENT'}"
     costs, answered = run["costs"], run["answered"]
@@ -96,11 +99,12 @@ def breakdown(run: dict) -> str:
 
 
 def faults(runs: list[dict], allow_slow: bool = False) -> list[str]:
-    """A line for each net that took too long with the guard off, and each other module."""
+    """A line for each net that took too long where there is a limit, and each other module."""
     found = [f"{_title(run)}: another module" for run in runs if not run.get("is_same", True)]
     for kind, limit in {} if allow_slow else LIMITS.items():
         for net in dict.fromkeys(run["net"] for run in runs):
-            own = [r for r in runs if (r["net"], r["kind"], r["guard"]) == (net, kind, False)]
+            wanted = {"net": net, "kind": kind, "guard": False, "backends": BACKENDS}
+            own = [run for run in runs if wanted.items() <= run.items()]
             seconds = [run["seconds"][0] for run in own]
             if seconds and statistics.median(seconds) >= limit:
                 found.append(f"{net}, {kind}: {statistics.median(seconds):.1f} s")
@@ -247,7 +251,7 @@ def main(given: list[str] | None = None) -> int:
         nets="resnet50,mobilenetv2,bert",
         rounds=1,
         allow_slow=False,
-        backends="dnnl",
+        backends=BACKENDS,
         output=arguments.ROOT / "build/bench/measuring.json",
     )
     parser.add_argument("--guard", choices=("off", "on", "both"), default="both")

@@ -89,22 +89,25 @@ def test_a_slow_search_is_a_fault_with_the_guard_off_only(run, kind, limit):
     slow["seconds"][0] = limit
     assert measuring.faults(runs) == [f"chain:3, {kind}: {limit:.1f} s"]
     assert measuring.faults(runs, allow_slow=True) == []
-    slow["guard"] = True
-    assert measuring.faults(runs) == []
+    for other in ({"guard": True}, {"backends": "dnnl,cblas"}):
+        assert measuring.faults([item | other for item in runs]) == [], "no limit"
 
 
 def test_a_small_net_is_replayed_equal_without_measuring(tmp_path, capfd):
     """By a plan of made-up costs; another module would be a fault on any machine."""
     output = tmp_path / "measuring.json"
     arguments = ["--nets", "chain:12", "--made-up", "--allow-slow", "--output", str(output)]
+    arguments += ["--backends", "dnnl,cblas"]
     assert measuring.main(arguments) == 0
     made_up, replay = json.loads(output.read_text())
     assert [made_up["kind"], replay["kind"]] == ["made-up", "replay"]
     assert made_up["workers"] == {} and made_up["answered"]["measured"] == 0
-    assert "chain:12 replay guard off" in capfd.readouterr().out and replay["is_same"]
+    assert (
+        "chain:12 with dnnl,cblas replay guard off" in capfd.readouterr().out and replay["is_same"]
+    )
     others = [made_up, replay | {"is_same": False}]
     assert measuring.faults(others, allow_slow=True) == [
-        "chain:12 replay guard off: another module"
+        "chain:12 with dnnl,cblas replay guard off: another module"
     ]
 
 
