@@ -11,7 +11,7 @@ class OpenVinoBackend(OnnxModelBackend):
     name = "openvino"
     colour = "#009e73"
     # Computed in float32 (OpenVINO's issues 35830, 37766), or floored where TVM truncates (38248);
-    # other arithmetic on integers is right.
+    # other arithmetic on integers is right, and so are comparisons with a small constant.
     floats_alone = frozenset(
         ("divide", "nn.pad")
         + ("max", "mean", "min", "sum")
@@ -20,7 +20,8 @@ class OpenVinoBackend(OnnxModelBackend):
     restrictions = (
         *OnnxModelBackend.restrictions,
         "int64 beyond 2^31",
-        "integers in divisions, comparisons, sums, means, maxima and minima over axes, pads",
+        "integers in divisions, sums, means, maxima and minima over axes, pads, and in comparisons "
+        "but with constants of at most 16 elements below 2^24",
     )
 
 

@@ -108,6 +108,31 @@ def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded)
         np.testing.assert_array_equal(got, right, err_msg=name)
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_are_compared_with_small_constants(backend, dtype):
+    limit = 2**24 - 1
+    small = np.array([limit, 0, -limit, -7])
+    beside = np.concatenate([BIG, small, small + np.array([1, 1, -1, 1])]).astype(dtype)
+    x = relay.var("x", shape=beside.shape, dtype=dtype)
+    constant = relay.const(np.tile(small, 3), dtype)
+    function = function_of(relay.Tuple([getattr(relay, name)(x, constant) for name in COMPARISONS]))
+    inputs = {"x": beside}
+    placed = greedy_partition(tvm.IRModule.from_expr(function), backend)
+    assert len(placed.functions) == 1 + len(COMPARISONS), "each is its part"
+    found = run(build(placed), inputs)
+    for name, got, right in zip(COMPARISONS, found, reference(function, inputs), strict=True):
+        np.testing.assert_array_equal(got, right, err_msg=name)
+
+
+@pytest.mark.parametrize("constant", [2**24, -(2**24), [0] * 17])
+def test_openvino_compares_no_integers_with_other_constants(constant):
+    x = relay.var("x", shape=(17,), dtype="int64")
+    compared = relay.less(x, relay.const(np.array(constant), "int64"))
+    function = relay.transform.InferType()(tvm.IRModule.from_expr(compared))["main"]
+    reason = get_backend("openvino").op_predicates["less"].with_reason(function.body)
+    assert "cannot run less: dtype=int64: it computes them in float32" in reason
+
+
 def test_quotients_of_integers_are_truncated_or_refused(backend):
     signs = np.array([7, -7, 7, -7], "int32"), np.array([2, 2, -2, -2], "int32")
     body = relay.divide(*(relay.const(array) for array in signs))

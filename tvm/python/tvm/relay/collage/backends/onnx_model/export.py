@@ -20,7 +20,7 @@ from ...relay_util.walk import evaluate, key_of
 from ..partition.flatten import static_type
 from .builder import GraphBuilder, Value
 from .call import ExportedCall
-from .ops_math import MATH
+from .ops_math import COMPARISONS, MATH
 from .ops_nn import NN
 from .ops_recurrent import RECURRENT
 from .ops_shape import SHAPE
@@ -34,6 +34,8 @@ EXPORTED_OPS = frozenset(_CONVERTERS)
 DTYPES = ("float32", "int64", "int32", "bool")
 # Constants of more elements are weights: no predicate looks at their values.
 _SMALL = 16
+# Below that each integer is a float32, and its neighbours are others.
+_EXACT_IN_FLOAT32 = 2**24
 
 
 def export_function(
@@ -45,9 +47,9 @@ def export_function(
     """Return the ONNX model of a function: input_0, ... in the order of its parameters, and
     output_0, ... in that of its results, tuples one by one.
 
-    `backend` is who is named in an UnsupportedOpError, `floats_alone` the ops that it gets no
-    integers of, `preferred` the operators (of rewrites.PREFERABLE) that it runs faster than what
-    they are made of.
+    `backend` is who is named in an UnsupportedOpError. `floats_alone` are the ops that it gets no
+    integers of, but for comparisons with a small constant. `preferred` are the operators (of
+    rewrites.PREFERABLE) that it runs faster than what they are made of.
     """
     graph = GraphBuilder()
     scope = {
@@ -91,11 +93,23 @@ class _Visitor:
         types = _fields(expr.checked_type)
         results = [_static(each, name, self._backend) for each in types]
         call = ExportedCall(self._graph, self._backend, name, expr.attrs, values, results)
-        if name in self._floats_alone and values[0].dtype.startswith("int"):
+        if (
+            name in self._floats_alone
+            and values[0].dtype.startswith("int")
+            and not (name in COMPARISONS and any(map(self._is_exact, values)))
+        ):
             reason = f"dtype={values[0].dtype}: it computes them in float32, wrong beyond 2^24"
             raise UnsupportedOpError(self._backend, name, reason)
         answer = _CONVERTERS[name](call)
         return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
+
+    def _is_exact(self, value: Value) -> bool:
+        """Whether it is a constant that compares with any integer as their float32s do: rounding
+        brings nothing to it or past it."""
+        array = self._graph.array_of(value)
+        if array is None or array.size > _SMALL:
+            return False
+        return bool(((array > -_EXACT_IN_FLOAT32) & (array < _EXACT_IN_FLOAT32)).all())
 
 
 def _operand(graph: GraphBuilder, argument: relay.Expr, backend: str) -> Any:

@@ -49,6 +49,7 @@ _COMPARISON = {
     "less": "Less",
     "less_equal": "LessOrEqual",
 }
+COMPARISONS = frozenset((*_COMPARISON, "not_equal"))
 _LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
 # Axes of sums are an input since opset 13, those of the others an attribute until opset 18.
 _REDUCTION = {"max": "ReduceMax", "mean": "ReduceMean", "min": "ReduceMin", "prod": "ReduceProd"}
