@@ -80,17 +80,20 @@ def searches(
 
 
 def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[str]:
-    """The package's schedules, or where none are for this CPU those of a smaller net, for which
-    Ansor searches now."""
+    """The package's schedules, or where none are for this CPU and what the net mostly computes,
+    those of a smaller net, for which Ansor searches now."""
+    from tvm.relay.collage.transfer.log import sources_of
     from tvm.relay.collage.transfer.shipped import NAME, shipped_log
     from tvm.relay.collage.tuner.pipeline import autoschedule, one_worker, open_model
 
-    if shipped_log() is not None:
-        return [NAME]
     log, seconds = Path(folder, "smaller.jsonl"), options.tune_seconds
-    print(f"the package has none for this CPU: a smaller net is searched for {seconds:.0f} s")
     with one_worker() as workers:
         model = open_model(make_net(options.pixels * 2 // 3), target, "smaller", workers)
+        dearest = max(model.kernels, key=lambda kernel: kernel.calls * kernel.operations)
+        shipped = shipped_log()
+        if shipped and dearest.kind in {source.kernel.kind for source in sources_of([shipped])}:
+            return [NAME]
+        print(f"the package has none for this: a smaller net is searched for {seconds:.0f} s")
         autoschedule(model, workers, log, options.trials, seconds, options.search_model)
     return [str(log)]
 

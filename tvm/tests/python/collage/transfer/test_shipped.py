@@ -143,14 +143,18 @@ def test_what_is_really_shipped_is_small_names_its_making_and_can_be_used(path):
     }
 
 
-# A product of matrices in MobileBERT.
+# A product of matrices in MobileBERT, for which there are schedules for two widths.
 PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), float32]) {
   nn.dense(%x, %w, units=128)
 }"""
 
 
-@pytest.mark.parametrize(("flags", "serve"), [({"avx2"}, True), ({"avx2", "avx512f"}, False)])
-def test_what_is_really_shipped_serves_vectors_of_256_bits_alone(flags, serve, monkeypatch):
+@pytest.mark.parametrize(
+    ("flags", "serve"),
+    [(set(), False), ({"avx2"}, True), ({"avx2", "avx512f"}, True)],
+    ids=["128", "256", "512"],
+)
+def test_what_is_really_shipped_serves_vectors_of_its_width(flags, serve, monkeypatch):
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags))
     offer = session.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), TARGET)
     tasks = {workload for workload, *_ in tasks_with_calls(parse(PRODUCT), TARGET)}
