@@ -62,6 +62,44 @@ def test_a_layer_without_a_record_is_packed_beside_one_that_has_its_own():
     np.testing.assert_allclose(found, np.maximum(hidden @ OTHER.T, 0), rtol=1e-4, atol=1e-4)
 
 
+SQUARE = RNG.standard_normal((32, 32)).astype("float32")
+BIAS = RNG.standard_normal(32).astype("float32")
+ENDS = {
+    "alone": lambda y, x: y,
+    "bias": lambda y, x: y + relay.const(BIAS),
+    "bias before": lambda y, x: relay.const(BIAS) + y,
+    "its own data": lambda y, x: y + x,
+    "its own data before": lambda y, x: x + y,
+    "its own data and a bias before": lambda y, x: (x + relay.const(BIAS)) * y,
+}
+
+
+@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
+def test_a_layer_keeps_its_record_whatever_is_fused_to_it(end):
+    x = relay.var("x", shape=X.shape)
+    body = end(relay.nn.dense(x, relay.const(SQUARE)), x)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+    tasks, _ = auto_scheduler.extract_tasks(mod, {}, TARGET)
+    [task] = [each for each in tasks if "dense" in each.desc]
+    served = load_record_from_string(line_in_blocks(task))
+    with auto_scheduler.ApplyHistoryBest([served]), in_mode("ansor"):
+        [name] = [each for each in kernels(build_library(mod, TARGET)) if "dense" in each]
+    assert "nn_dense" in name
+
+
+def test_a_layer_has_no_record_of_a_batched_product_whose_numbers_look_like_its_own():
+    batches = [relay.var(name, shape=(16, rows, 32)) for name, rows in (("a", 8), ("b", 24))]
+    product = relay.Function(batches, relay.nn.batch_matmul(*batches))
+    [task], _ = auto_scheduler.extract_tasks(tvm.IRModule.from_expr(product), {}, TARGET)
+    data = weight = (32, 16)  # found in 16, 8, 32, 16, 24, 32, 16, 8, 24
+    x = relay.var("x", shape=data)
+    layer = relay.nn.dense(x, relay.const(RNG.standard_normal(weight).astype("float32")))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], layer)))
+    others = load_record_from_string(line_in_blocks(task))
+    with auto_scheduler.ApplyHistoryBest([others]), in_mode("ansor"):
+        assert kernels(build_library(mod, TARGET)) == ["nn_contrib_dense_pack"]
+
+
 def test_without_the_mend_tvm_packs_none():
     with in_mode("ansor"):
         assert kernels(stock_build()(module(SERVED, OTHER), TARGET)) == [

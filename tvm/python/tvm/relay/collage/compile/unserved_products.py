@@ -7,9 +7,11 @@ gets loops that nobody scheduled, many times slower than TVM's own. A log that s
 net so makes its others slow. Here such a product is one as in a build without records.
 
 A product has its record by the shapes of its operands, which the record's workload lists with those
-of whatever is fused to it. That they are all there does not say that there is a record; that one is
-missing says that there is none, and nothing changes for the rest. While TVM extracts the kernels
-that Ansor is to search for, all products are Ansor's. Test: compile/test_unserved_products.py
+of whatever is fused to it: one number after the other, without saying where a shape ends. That they
+are there does not say that there is a record, since those of a larger product may look alike; that
+they are not says that there is none, and nothing changes for the rest. While TVM extracts the
+kernels that Ansor is to search for, all products are Ansor's.
+Test: compile/test_unserved_products.py
 """
 
 from __future__ import annotations
@@ -77,7 +79,7 @@ def _may_be_served(attrs: Any, inputs: Sequence[Any], target: Any) -> bool:
         if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
             return True
         for arguments in _workloads(context, target):
-            if not arguments or all(_has(arguments, shape) for shape in shapes):
+            if not arguments or _lists(arguments, shapes):
                 return True
         context = of_this_thread(context._old_ctx)
     return False
@@ -91,11 +93,22 @@ def _workloads(context: auto_scheduler.ApplyHistoryBest, target: Any) -> Iterato
                 yield from row
 
 
-def _has(arguments: Sequence[Any], shape: Sequence[int | None]) -> bool:
-    """Whether a workload's arguments, shapes in one row, have this one."""
-    size = len(shape)
-    starts = range(len(arguments) - size + 1)
-    return any(tuple(arguments[start : start + size]) == tuple(shape) for start in starts)
+def _lists(arguments: Sequence[Any], shapes: Sequence[tuple[int | None, ...]]) -> bool:
+    """Whether a workload's arguments, shapes in one row, have these of a product's operands: one
+    after the other, or the first at the beginning, where a sum of the product with its own data
+    reads that before a weight."""
+    first, *others = shapes
+    if _has(arguments, sum(shapes, ())):
+        return True
+    rest = arguments[len(first) :]
+    return tuple(arguments[: len(first)]) == first and all(_has(rest, each) for each in others)
+
+
+def _has(numbers: Sequence[Any], wanted: tuple[int | None, ...]) -> bool:
+    size = len(wanted)
+    return any(
+        tuple(numbers[start : start + size]) == wanted for start in range(len(numbers) - size + 1)
+    )
 
 
 _PATCH = SharedPatch.of_attribute(te_compiler, "select_implementation", _select)
