@@ -242,7 +242,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
         default=[],
         metavar="LOG",
         help="logs of Ansor whose schedules are tried; by default those of the package or, where "
-        "it has none for this CPU, of a smaller net that is searched first",
+        "it has none for this CPU and such kernels, of a smaller net that is searched first",
     )
     parser.add_argument("--transfer-seconds", type=float, default=30.0)
     parser.add_argument("--tune-seconds", type=float, default=120.0)

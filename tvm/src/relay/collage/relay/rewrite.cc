@@ -100,7 +100,7 @@ class Rewriter {
       is_changed |= !children.back().same_as(imported_.exprs[input]);
     }
     if (!is_changed) return memo_[index] = old;
-    // A part's exit that is a tuple was made of the part's tensors: what reads one reads that.
+    // What reads a field of a tuple that was made anew, such as a part's exit, reads what it is of.
     if (node.type == NodeType::kProjection && IsA(children[0], "relay.Tuple")) {
       return memo_[index] = FieldOf(children[0], static_cast<int>(Fields(old).Int("index")));
     }

@@ -64,21 +64,26 @@ def test_a_layer_without_a_record_is_packed_beside_one_that_has_its_own():
 
 SQUARE = RNG.standard_normal((32, 32)).astype("float32")
 BIAS = RNG.standard_normal(32).astype("float32")
-ENDS = {
-    "alone": lambda y, x: y,
-    "bias": lambda y, x: y + relay.const(BIAS),
-    "bias before": lambda y, x: relay.const(BIAS) + y,
-    "its own data": lambda y, x: y + x,
-    "its own data before": lambda y, x: x + y,
-    "its own data and a bias before": lambda y, x: (x + relay.const(BIAS)) * y,
+SERVED_BODIES = {
+    "alone": lambda x: by_square(x),
+    "bias": lambda x: by_square(x) + relay.const(BIAS),
+    "bias before": lambda x: relay.const(BIAS) + by_square(x),
+    "its own data": lambda x: by_square(x) + x,
+    "its own data before": lambda x: x + by_square(x),
+    "its own data and a bias before": lambda x: (x + relay.const(BIAS)) * by_square(x),
+    "its own data after other": lambda x: (relay.const(X) + x + relay.const(BIAS)) * by_square(x),
+    "broadcast": lambda x: by_square(x) + relay.const(RNG.standard_normal((3, 4, 32), "f4")),
 }
 
 
-@pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
-def test_a_layer_keeps_its_record_whatever_is_fused_to_it(end):
+def by_square(x):
+    return relay.nn.dense(x, relay.const(SQUARE))
+
+
+@pytest.mark.parametrize("body", SERVED_BODIES.values(), ids=SERVED_BODIES)
+def test_a_layer_keeps_its_record_whatever_is_fused_to_it(body):
     x = relay.var("x", shape=X.shape)
-    body = end(relay.nn.dense(x, relay.const(SQUARE)), x)
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body(x))))
     tasks, _ = auto_scheduler.extract_tasks(mod, {}, TARGET)
     [task] = [each for each in tasks if "dense" in each.desc]
     served = load_record_from_string(line_in_blocks(task))

@@ -21,7 +21,7 @@ class OpenVinoBackend(OnnxModelBackend):
         *OnnxModelBackend.restrictions,
         "int64 beyond 2^31",
         "integers in divisions, sums, means, maxima and minima over axes, pads, and in comparisons "
-        "but with constants of at most 16 elements below 2^24",
+        "but with constants of at most 16 elements of magnitude below 2^24",
     )
 
 

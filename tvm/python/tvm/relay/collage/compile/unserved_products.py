@@ -33,6 +33,7 @@ from .thread_contexts import of_this_thread
 
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")
 _KEY = "relay.backend.use_auto_scheduler"
+_Shape = tuple[int | None, ...]
 # In this thread: the function is patched for all.
 _is_inside: contextvars.ContextVar[bool] = contextvars.ContextVar("is_inside", default=False)
 
@@ -56,7 +57,7 @@ def _select(stock: Callable[..., Any]) -> Callable[..., Any]:
         is_ansors = _is_inside.get() and auto_scheduler.is_auto_scheduler_enabled()
         if not is_ansors or op.name not in _PRODUCTS or _is_extracting():
             return stock(*given, **keywords)
-        if _may_be_served(attrs, inputs, target):
+        if _may_be_served(attrs, inputs, out_type, target):
             return stock(*given, **keywords)
         with changed_context({_KEY: False}, instruments=[]):
             return stock(*given, **keywords)
@@ -69,17 +70,17 @@ def _is_extracting() -> bool:
     return tracing is not None and tracing.tracing_mode != TracingMode.PREPARE_LAYOUT_REWRITE
 
 
-def _may_be_served(attrs: Any, inputs: Sequence[Any], target: Any) -> bool:
+def _may_be_served(attrs: Any, inputs: Sequence[Any], out_type: Any, target: Any) -> bool:
     if get_auto_scheduler_rewritten_layout(attrs):  # its weight has another shape by now
         return True
-    shapes = [tuple(getattr(dim, "value", None) for dim in each.shape) for each in inputs]
+    operands = list(map(_shape, inputs))
     context = of_this_thread(DispatchContext.current)
     while not isinstance(context, FallbackContext):
         # A context of somebody's own, or one that takes records of other shapes, may serve all.
         if type(context) is not auto_scheduler.ApplyHistoryBest or context.include_compatible:
             return True
         for arguments in _workloads(context, target):
-            if not arguments or _lists(arguments, shapes):
+            if not arguments or _lists(arguments, operands, _shape(out_type)):
                 return True
         context = of_this_thread(context._old_ctx)
     return False
@@ -93,18 +94,19 @@ def _workloads(context: auto_scheduler.ApplyHistoryBest, target: Any) -> Iterato
                 yield from row
 
 
-def _lists(arguments: Sequence[Any], shapes: Sequence[tuple[int | None, ...]]) -> bool:
-    """Whether a workload's arguments, shapes in one row, have these of a product's operands: one
-    after the other, or the first at the beginning, where a sum of the product with its own data
-    reads that before a weight."""
-    first, *others = shapes
-    if _has(arguments, sum(shapes, ())):
-        return True
-    rest = arguments[len(first) :]
-    return tuple(arguments[: len(first)]) == first and all(_has(rest, each) for each in others)
+def _lists(arguments: Sequence[Any], operands: Sequence[_Shape], result: _Shape) -> bool:
+    """Whether a workload's arguments, shapes in a row, may be a product's: its operands are there,
+    and one follows the other or the row ends with the result, as unless a broadcast is fused."""
+    return all(_has(arguments, each) for each in operands) and (
+        _has(arguments, sum(operands, ())) or tuple(arguments[-len(result) :]) == result
+    )
 
 
-def _has(numbers: Sequence[Any], wanted: tuple[int | None, ...]) -> bool:
+def _shape(tensor: Any) -> _Shape:
+    return tuple(getattr(dim, "value", None) for dim in tensor.shape)
+
+
+def _has(numbers: Sequence[Any], wanted: _Shape) -> bool:
     size = len(wanted)
     return any(
         tuple(numbers[start : start + size]) == wanted for start in range(len(numbers) - size + 1)

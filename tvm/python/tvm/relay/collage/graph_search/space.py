@@ -47,7 +47,7 @@ class PlanSpace:
     """
 
     def __init__(self, replans: Replans, host: str, plans: Iterable[Parts] = ()) -> None:
-        self._replans, self._host, self._plans = replans, host, plans
+        self._replans, self._host, self._plans = replans, host, list(plans)
         self.genes: list[Gene] = []
         for function, replan in replans.items():
             takers = json.loads(str(replan("{}")))["takers"]
@@ -63,7 +63,8 @@ class PlanSpace:
             self.choices.append((APART, JOINED))
 
     def seeds(self) -> list[Genome]:
-        """The op-level optimum, the same joined, and the known plans."""
+        """The op-level optimum, the same joined, and what is nearest to the known plans: who runs
+        which gene, with parts as large as the costs make them."""
         if not self.genes:
             return []
         plain = [ANY] * len(self.genes)
