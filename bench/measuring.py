@@ -49,8 +49,11 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
     for number in range(args.rounds):
         for has_guard in guards:
             with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
-                given = {"net": net, "backends": args.backends}
-                given |= {"placement": f"{folder}/placement.json"}
+                given = {
+                    "net": net,
+                    "backends": args.backends,
+                    "placement": f"{folder}/placement.json",
+                }
                 options = {"store": f"{folder}/costs.db", "has_guard": has_guard}
                 options |= {"seconds": args.measure_seconds, "made_up": args.made_up}
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:

@@ -94,6 +94,7 @@ Expr MakeVar(const std::string& name, const ObjectRef& type) {
 Expr MakeTuple(const Array<Expr>& fields) { return CallGlobal("relay.ir.Tuple", fields, kKeep); }
 
 Expr MakeProjection(const Expr& tuple, int index) {
+  if (IsA(tuple, "relay.Tuple")) return RefFieldAs<Array<Expr>>(tuple, "fields")[index];
   return CallGlobal("relay.ir.TupleGetItem", tuple, index, kKeep);
 }
 

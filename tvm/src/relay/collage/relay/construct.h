@@ -23,6 +23,7 @@ std::vector<Expr> PatternVars(const ObjectRef& pattern);
 
 Expr MakeVar(const std::string& name, const ObjectRef& type);
 Expr MakeTuple(const Array<Expr>& fields);
+/*! \brief A field of the tuple; where that is written out, what stands there. */
 Expr MakeProjection(const Expr& tuple, int index);
 Expr MakeCall(const Expr& callee, const Array<Expr>& args);
 /*! \param return_type may be null: InferType then finds it. */

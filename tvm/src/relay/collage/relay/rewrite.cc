@@ -24,11 +24,6 @@ Expr ValueOf(const ObjectRef& type, const std::function<Expr(const ObjectRef&)>&
   return MakeTuple(fields);
 }
 
-Expr FieldOf(const Expr& tuple, int index) {
-  return IsA(tuple, "relay.Tuple") ? RefFieldAs<Array<Expr>>(tuple, "fields")[index]
-                                   : MakeProjection(tuple, index);
-}
-
 /*! \brief The tensors of which a value of the type is made, and their types. */
 void AppendTensors(const Expr& value, const ObjectRef& type, Array<Expr>* tensors,
                    Array<ObjectRef>* types) {
@@ -39,7 +34,7 @@ void AppendTensors(const Expr& value, const ObjectRef& type, Array<Expr>* tensor
   }
   const Array<ObjectRef> fields = FieldsOf(type);
   for (size_t k = 0; k < fields.size(); ++k) {
-    AppendTensors(FieldOf(value, static_cast<int>(k)), fields[k], tensors, types);
+    AppendTensors(MakeProjection(value, static_cast<int>(k)), fields[k], tensors, types);
   }
 }
 
@@ -102,7 +97,7 @@ class Rewriter {
     if (!is_changed) return memo_[index] = old;
     // What reads a field of a tuple that was made anew, such as a part's exit, reads what it is of.
     if (node.type == NodeType::kProjection && IsA(children[0], "relay.Tuple")) {
-      return memo_[index] = FieldOf(children[0], static_cast<int>(Fields(old).Int("index")));
+      return memo_[index] = MakeProjection(children[0], static_cast<int>(Fields(old).Int("index")));
     }
     return memo_[index] = WithChildren(old, children);
   }

@@ -58,7 +58,7 @@ class Search:
                 raise ValueError(f"a seed that is no genome: {genome}")
         self._make: Callable[[], Genome] = getattr(self, f"_{strategy}")
         self._population = population
-        self._by_chance = population // _POPULATION_OF_ONE_BY_CHANCE  # still to be made
+        self._first = len(self._seeds) + population // _POPULATION_OF_ONE_BY_CHANCE
         self._chance = random.Random(seed)
         self._asked: set[Genome] = set()
         self._seconds: dict[Genome, float] = {}
@@ -99,8 +99,7 @@ class Search:
 
     def _evolutionary(self) -> Genome:
         parents = self.best(self._population)
-        if self._by_chance or not parents:
-            self._by_chance = max(0, self._by_chance - 1)
+        if len(self._asked) < self._first or not parents:
             return self._random()
         mother, father = self._picked(parents), self._picked(parents)
         first, last = sorted(self._chance.randrange(len(mother) + 1) for _ in range(2))

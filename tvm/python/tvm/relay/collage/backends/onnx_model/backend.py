@@ -80,10 +80,8 @@ class OnnxModelBackend(Backend):
         inputs, outputs = (
             [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
         )
-        is_alone, is_small = (
-            COMPUTES_ALONE in function.attrs,
-            len(model.graph.node) <= _FEW_OPERATORS,
-        )
+        is_alone = COMPUTES_ALONE in function.attrs
+        is_small = len(model.graph.node) <= _FEW_OPERATORS
         threads = _AWAKE if is_alone else _SHARED if is_small else _OWN
         return create(self.name, symbol, data, inputs, outputs, threads)
 
