@@ -31,6 +31,8 @@ from harness.resume import Book, Job, run
 KEY = ("net", "size", "batch")
 CONDITIONS = ("versions", "machine", "threads", "rounds", "rtol", "backends", "collage")
 RECORDS = "collaging.jsonl"
+# So many nets of the zoo are drawn if none is named.
+_DRAWN = 20
 # Of backends, in the order in which columns add them.
 _BACKENDS = "dnnl,cblas,onnxruntime,openvino"
 
@@ -50,15 +52,17 @@ def main(given: Sequence[str] | None = None) -> int:
 
 
 def jobs_of(options: argparse.Namespace) -> list[Job]:
-    """The nets that are named, and those of the zoo that are named or drawn by the seed."""
-    of_zoo = options.zoo
-    if isinstance(of_zoo, int):
-        drawable = [row for row in ZOO.values() if row.package != "models"]
-        of_zoo = random.Random(options.seed).sample(drawable, min(of_zoo, len(drawable)))
-        if of_zoo:
-            print(f"drawn with --seed {options.seed}: {', '.join(row.name for row in of_zoo)}")
+    """The nets that are named, and those of the zoo that are named or drawn by the seed. A named
+    one is from the zoo's list if the seed would have drawn it, too."""
+    is_number = isinstance(options.zoo, int)
+    drawable = [row for row in ZOO.values() if row.package != "models"]
+    count = min(options.zoo if is_number else _DRAWN, len(drawable))
+    drawn = random.Random(options.seed).sample(drawable, count)
+    if is_number and drawn:
+        print(f"drawn with --seed {options.seed}: {', '.join(row.name for row in drawn)}")
     rows = [(Row(net.name, "", "models", net.name, (0,)), page.PEERS) for net in options.nets]
-    rows += [(row, page.ZOO) for row in of_zoo]
+    of_zoo = drawn if is_number else options.zoo
+    rows += [(row, page.ZOO if row in drawn else page.NAMED) for row in of_zoo]
     return [
         job_of(row, batch, source, options) for batch in options.batches for row, source in rows
     ]
@@ -120,7 +124,8 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         **arguments.RESUMED,
     )
     add = parser.add_argument
-    add("--zoo", type=_zoo, default=20, help="how many of its nets are drawn, or names or families")
+    of_zoo = "how many of its nets are drawn, or names or families"
+    add("--zoo", type=_zoo, default=_DRAWN, help=of_zoo)
     add("--seed", type=int, default=15, help="of the draw")
     add("--batches", type=zoo.counts, default="1,8")
     add("--limit", type=float, default=3600.0, help="seconds for a net")

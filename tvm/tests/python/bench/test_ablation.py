@@ -185,6 +185,7 @@ def test_the_page_says_what_is_aimed_at_and_how_much_of_it_is_reached():
     nets = [
         made("resnet50", [1.2, 1.1, 1.3], slower, **{"from": page.PEERS}, whole_plans=whole),
         made("own", [1.0, 1.0, 1.0], unsure, is_single=True, own_kernels=3),
+        made("net", [9.0, 9.0, 9.0], slower, **{"from": page.NAMED}, is_single=True),
     ]
     text = page.tables(nets)
     for line in (
@@ -194,15 +195,18 @@ def test_the_page_says_what_is_aimed_at_and_how_much_of_it_is_reached():
         "all | 1 | lower bound over the best single backend at 0.97 or more | on all | on 2 | 2",
         "all | 1 | upper bound over the fastest peer below 1.00 | on none | on 1 | 2",
         "all | 1 | lower bound over the fastest peer at 0.97 or more | on all | on 0 | 2",
-        "all | 1 | seconds to the op-level plan of resnet50 | at most 60 | 31 | 1",
-        "all | 1 | seconds to the op-level plan of efficientnet_b0 | at most 120 |"
-        " not measured | 0",
-        "all | 1 | seconds of a later whole plan of resnet50 | at most 3 | 2.5 | 1",
+        "- | 1 | seconds to the op-level plan of resnet50 | at most 60 | 31 | 1",
+        "- | 1 | seconds to the op-level plan of efficientnet_b0 | at most 120 | not measured | 0",
+        "- | 1 | seconds of a later whole plan of resnet50 | at most 3 | 2.5 | 1",
         "the peers' benchmark | 1 | a mix ships, own kernels counted | on at least 8 | on 1 | 1",
         "the zoo | 1 | a mix ships, own kernels counted | on at least 10 | on 1 | 1",
         "the zoo | 1 | a mix ships, own kernels not counted | - | on 0 | 1",
     ):
         assert f"| {line} |\n" in text
+    assert "| net | 1 | 2 | collage |" in text, "a net of neither list counts in none"
+    named = made("efficientnet_b0", None, None, **{"from": page.NAMED})
+    aim = "seconds to the op-level plan of efficientnet_b0 | at most 120 | 31 | 1 |"
+    assert aim in page.tables([*nets, named])
 
 
 def test_a_later_whole_plan_costs_what_those_after_the_first_batch_do():
@@ -300,6 +304,7 @@ def test_the_draw_is_that_of_the_seed(capsys):
     assert ablation.parse(["--collage", "search_seconds=4"]).collage == [("search_seconds", 4.0)]
     assert drawn("--zoo", "0", "--batches", "4") == [("dcgan", 4)]
     assert drawn("--zoo", "mlp", "--batches", "4") == [("dcgan", 4), ("mlp", 4)]
+    assert "drawn" not in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -321,12 +326,16 @@ def test_what_is_refused(given, why, capsys):
 
 
 def test_a_net_of_the_zoo_that_cannot_be_exported_is_data(tmp_path):
-    given = ["--nets", "nasrnn", "--zoo", "resnet18", "--batches", "1", "--folder", str(tmp_path)]
-    jobs = ablation.jobs_of(ablation.parse([*given, "--torch-python", str(tmp_path / "python")]))
-    assert [job.title for job in jobs] == ["nasrnn batch 1", "resnet18 batch 1"]
-    facts = jobs[1].measure()
-    assert facts["from"] == page.ZOO and facts["failure"]["stage"] == "export"
-    assert "No such file" in facts["failure"]["message"]
+    given = ["--nets", "nasrnn", "--batches", "1", "--folder", str(tmp_path)]
+    given += ["--zoo", "resnet18,electra", "--torch-python", str(tmp_path / "python")]
+    jobs = ablation.jobs_of(ablation.parse(given))
+    assert {job.title for job in jobs[1:]} == {"resnet18 batch 1", "electra batch 1"}
+    # The seed draws the one, and somebody named the other.
+    sources = {"electra": page.ZOO, "resnet18": page.NAMED}
+    for job in jobs[1:]:
+        facts = job.measure()
+        assert facts["from"] == sources[job.key["net"]] and facts["failure"]["stage"] == "export"
+        assert "No such file" in facts["failure"]["message"]
 
 
 @pytest.fixture
