@@ -17,7 +17,7 @@ from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.relay_util.walk import nodes_of
-from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm.relay.dataflow_pattern import is_op, is_tuple, wildcard
 
 NAME = "rewrite_test"
 TABLE = [
@@ -180,6 +180,25 @@ def test_a_tuple_among_several_results_of_a_part_is_taken_apart():
     [call] = [c for c in nodes_of(result["main"], relay.Call) if isinstance(c.op, relay.GlobalVar)]
     read = [each.tuple_value for each in nodes_of(result["main"], relay.TupleGetItem)]
     assert read and all(each.same_as(call) for each in read), "no tuple is made to be read from"
+    assert_same_outputs(parse(text), result)
+
+
+def test_a_tuple_in_a_tuple_that_is_a_part_s_one_result_is_taken_apart():
+    name = f"{NAME}_pair"
+    pair = is_tuple([is_op("nn.relu")(wildcard()), is_op("split")(wildcard())])
+    half = "Tensor[(1, 4), float32]"
+    text = f"""def @main(%x: $T) -> ($T, ({half}, {half})) {{
+      (nn.relu(%x), split(%x, indices_or_sections=2))
+    }}"""
+    backend = make_backend(name, [(f"{name}.pair", pair)])
+    result = partition(parse(text), [backend], {"llvm": 10, name: 1})
+    [part] = [f for v, f in result.functions.items() if v.name_hint != "main"]
+    assert [len(each.shape) for each in part.ret_type.fields] == [2, 2, 2], "three tensors"
+    main = result["main"]
+    assert main.ret_type == parse(text)["main"].ret_type
+    [call] = [c for c in nodes_of(main, relay.Call) if isinstance(c.op, relay.GlobalVar)]
+    assert {each.index for each in nodes_of(main, relay.TupleGetItem)} == {0, 1, 2}
+    assert all(each.tuple_value.same_as(call) for each in nodes_of(main, relay.TupleGetItem))
     assert_same_outputs(parse(text), result)
 
 
