@@ -20,6 +20,16 @@ namespace {
 /*! \brief Where the scratchpad begins in a block, behind the arena. */
 int64_t ScratchOffset(const Plan& plan) { return partition::RoundUp(plan.arena_bytes, kAlignment); }
 
+/*! \brief So many bytes behind data. */
+void* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
+
+/*! \brief What is to be pointed at a tensor of the caller's, from which byte on. */
+struct OfCaller {
+  dnnl_memory_t memory;
+  int index;
+  int64_t begin;
+};
+
 int64_t BlockBytes(const Plan& plan) { return ScratchOffset(plan) + plan.scratch_bytes; }
 
 }  // namespace
@@ -33,12 +43,12 @@ struct Executable::Call {
       for (const StepArg& arg : step.args) {
         const Buffer& buffer = plan.buffers[arg.buffer];
         void* data = DNNL_MEMORY_NONE;
-        if (buffer.place == Place::kConstant) data = buffer.constant.get();
+        if (buffer.place == Place::kConstant) data = At(buffer.constant.get(), arg.begin);
         dnnl_memory_t memory = NewMemory(arg.desc, data);
         step_args.push_back({arg.arg, memory});
-        if (buffer.place == Place::kArena) in_block.emplace_back(memory, buffer.offset);
-        if (buffer.place == Place::kInput) inputs.emplace_back(memory, buffer.index);
-        if (buffer.place == Place::kOutput) outputs.emplace_back(memory, buffer.index);
+        if (buffer.place == Place::kArena) in_block.emplace_back(memory, buffer.offset + arg.begin);
+        if (buffer.place == Place::kInput) inputs.push_back({memory, buffer.index, arg.begin});
+        if (buffer.place == Place::kOutput) outputs.push_back({memory, buffer.index, arg.begin});
       }
       if (step.primitive.get() && step.scratch_bytes > 0) {
         dnnl_memory_t memory = NewMemory(step.scratch_desc, DNNL_MEMORY_NONE);
@@ -82,8 +92,7 @@ struct Executable::Call {
   int64_t larger_bytes = 0;
   Stream stream;
   std::vector<Memory> memories;
-  std::vector<std::pair<dnnl_memory_t, int>> inputs;  // to be pointed at the caller's tensors
-  std::vector<std::pair<dnnl_memory_t, int>> outputs;
+  std::vector<OfCaller> inputs, outputs;
   std::vector<std::vector<dnnl_exec_arg_t>> args;  // by step
   std::vector<void*> data;                         // of the running step, for a kernel of ours
 };
@@ -127,11 +136,11 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
   std::unique_ptr<Call> call = Acquire();
   const partition::ScratchPool::Block block(pool_.get(), BlockBytes(*plan_));
   call->Bind(block.data());
-  for (const auto& [memory, index] : call->inputs) {
-    api.memory_set_data_handle(memory, inputs[index]);
+  for (const auto& [memory, index, begin] : call->inputs) {
+    api.memory_set_data_handle(memory, At(inputs[index], begin));
   }
-  for (const auto& [memory, index] : call->outputs) {
-    api.memory_set_data_handle(memory, outputs[index]);
+  for (const auto& [memory, index, begin] : call->outputs) {
+    api.memory_set_data_handle(memory, At(outputs[index], begin));
   }
   for (size_t i = 0; i < plan_->steps.size(); ++i) {
     const Step& step = plan_->steps[i];

@@ -102,11 +102,26 @@ std::optional<MemDesc::Blocking> MemDesc::Blocks() const {
   return found;
 }
 
-bool MemDesc::IsWhole() const {
-  const std::optional<Blocking> blocks = Blocks();
+int64_t MemDesc::ElementsBefore() const {
   int64_t offset = 0;
   GetApi().memory_desc_query(raw_.get(), dnnl_query_submemory_offset_s64, &offset);
-  if (!blocks || offset != 0) return false;
+  return offset;
+}
+
+std::optional<std::pair<MemDesc, int64_t>> MemDesc::FromItsFirst() const {
+  const std::optional<Blocking> blocks = Blocks();
+  if (!blocks || !blocks->inner.empty()) return {};
+  dnnl_memory_desc_t raw = nullptr;
+  CheckStatus(GetApi().memory_desc_create_with_strides(
+                  &raw, static_cast<int>(blocks->counts.size()), blocks->counts.data(), type(),
+                  blocks->strides.data()),
+              "memory descriptor");
+  return std::pair(MemDesc(raw), ElementsBefore());
+}
+
+bool MemDesc::IsWhole() const {
+  const std::optional<Blocking> blocks = Blocks();
+  if (!blocks || ElementsBefore() != 0) return false;
   int64_t numbers = 1;
   for (const auto& [axis, width] : blocks->inner) numbers *= width;
   int64_t last = numbers - 1;  // the number that lies furthest from the first

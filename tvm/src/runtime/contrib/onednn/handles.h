@@ -93,6 +93,10 @@ class MemDesc {
    * they lie in blocks or with gaps. */
   std::optional<std::vector<int>> OrderInMemory() const;
 
+  /*! \brief The same numbers in memory that begins with the first, and how many elements of this
+   * one's are before that; nothing where they lie in blocks. */
+  std::optional<std::pair<MemDesc, int64_t>> FromItsFirst() const;
+
   /*! \brief Whether the numbers begin where their memory does and leave no gaps; those of a part of
    * a larger tensor do not. */
   bool IsWhole() const;
@@ -116,6 +120,7 @@ class MemDesc {
     Dims counts, strides;
   };
   std::optional<Blocking> Blocks() const;
+  int64_t ElementsBefore() const;
 
   explicit MemDesc(dnnl_memory_desc_t owned);
   std::shared_ptr<dnnl_memory_desc> raw_;

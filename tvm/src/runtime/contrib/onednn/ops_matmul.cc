@@ -128,6 +128,39 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
+/*!
+ * \brief An operand of a product of matrices. Activations stay as they are (a transpose is only a
+ * view), also where they are a part of another tensor; constants are packed.
+ *
+ * Some of oneDNN's kernels take a part for the beginning of its tensor, since they read from the
+ * pointer that a memory has, without the descriptor's offset (those by gemm, where there is one
+ * product). So oneDNN gets the part as memory of its own, which begins at the part's first number.
+ */
+struct Operand {
+  Operand(Planner* planner, int tensor, bool transpose, bool without_gaps)
+      : value(without_gaps ? planner->Any(tensor) : planner->AsItLies(tensor)) {
+    if (!value.desc.FromItsFirst()) value = planner->Any(tensor);
+    value.desc = MaybeTranspose(value.desc, transpose);
+    wanted = value.desc;
+    if (planner->IsConstant(tensor)) {
+      wanted = MemDesc::Any(value.desc.dims(), planner->type(tensor));
+    } else if (const auto part = value.desc.FromItsFirst()) {
+      wanted = part->first;
+      begin = part->second * planner->graph().dtypes[tensor].bytes();
+    }
+  }
+
+  /*! \brief What the step gets, in the layout that its primitive has chosen. */
+  StepArg Arg(Planner* planner, int arg, const MemDesc& chosen) const {
+    if (chosen == wanted) return {arg, chosen, value.buffer, begin};
+    return {arg, chosen, planner->RequireFrom(value, chosen).buffer};
+  }
+
+  Value value;  // where it lies
+  MemDesc wanted;
+  int64_t begin = 0;
+};
+
 void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
@@ -138,17 +171,10 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const MemDesc bias =
       has_bias ? MemDesc::Plain(bias_dims, planner->type(node.inputs[2])) : MemDesc();
 
-  // Activations stay as they are (a transpose is only a view); constants are packed. A kernel that
-  // is named was timed on numbers without gaps.
+  // A kernel that is named was timed on numbers without gaps.
   const bool is_named = !KernelOf(node).implementation.empty();
-  auto operand = [&](int tensor, bool transpose) -> std::pair<Value, MemDesc> {
-    const Value value = is_named ? planner->Any(tensor) : planner->AsItLies(tensor);
-    const MemDesc desc = MaybeTranspose(value.desc, transpose);
-    const bool pack = planner->IsConstant(tensor);
-    return {{desc, value.buffer}, pack ? MemDesc::Any(desc.dims(), planner->type(tensor)) : desc};
-  };
-  const auto [a, a_wanted] = operand(node.inputs[0], node.Int("transpose_a") != 0);
-  const auto [b, b_wanted] = operand(node.inputs[1], node.Int("transpose_b") != 0);
+  const Operand a(planner, node.inputs[0], node.Int("transpose_a") != 0, is_named);
+  const Operand b(planner, node.inputs[1], node.Int("transpose_b") != 0, is_named);
   const PostOpChain chain(planner, node,
                           [&](int tensor) { return WithRank(planner, tensor, dst_dims.size()); });
   const MemDesc dst_wanted = planner->Plain(node.output);
@@ -162,26 +188,27 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
       return made;
     });
   };
-  PrimitiveDesc pd = create(a_wanted, b_wanted);
+  PrimitiveDesc pd = create(a.wanted, b.wanted);
   if (IsReferenceCode(pd)) {
     // No kernel reads a matrix whose numbers lie apart along both axes, as a view may leave them.
-    const auto readable = [&](const Value& value, const MemDesc& wanted) {
-      const auto order = value.desc.OrderInMemory();
-      const int rows = static_cast<int>(value.desc.dims().size()) - 2;
+    const auto readable = [&](const Operand& operand) {
+      const MemDesc& desc = operand.value.desc;
+      const auto order = desc.OrderInMemory();
+      const int rows = static_cast<int>(desc.dims().size()) - 2;
       const bool is_near = order && (order->empty() || order->back() >= rows);
-      return is_near || planner->IsConstant(value)
-                 ? wanted
-                 : MemDesc::Plain(value.desc.dims(), value.desc.type());
+      return is_near || planner->IsConstant(operand.value)
+                 ? operand.wanted
+                 : MemDesc::Plain(desc.dims(), desc.type());
     };
-    PrimitiveDesc of_copies = create(readable(a, a_wanted), readable(b, b_wanted));
+    PrimitiveDesc of_copies = create(readable(a), readable(b));
     if (!IsReferenceCode(of_copies)) pd = std::move(of_copies);
   }
   const MemDesc a_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc b_desc = MemDesc::Query(pd, dnnl_query_weights_md);
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const Value dst = chain.Result(planner, dst_desc);
-  std::vector<StepArg> args = {{DNNL_ARG_SRC, a_desc, planner->RequireFrom(a, a_desc).buffer},
-                               {DNNL_ARG_WEIGHTS, b_desc, planner->RequireFrom(b, b_desc).buffer},
+  std::vector<StepArg> args = {a.Arg(planner, DNNL_ARG_SRC, a_desc),
+                               b.Arg(planner, DNNL_ARG_WEIGHTS, b_desc),
                                {DNNL_ARG_DST, dst_desc, dst.buffer}};
   if (has_bias) {
     const int buffer = planner->Require(node.inputs[2], planner->Plain(node.inputs[2])).buffer;

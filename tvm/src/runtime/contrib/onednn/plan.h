@@ -51,6 +51,7 @@ struct StepArg {
   int arg;  // DNNL_ARG_*
   MemDesc desc;
   int buffer;
+  int64_t begin = 0;  // the byte of the buffer at which the operand's memory begins
 };
 
 /*! \brief Code of ours in place of a primitive; runs on the threads that its caller has. */

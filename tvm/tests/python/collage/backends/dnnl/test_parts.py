@@ -17,9 +17,10 @@ def projections(parts=3):
     return nn.dense(x, constant(1, parts * CHANNELS, 12))
 
 
-def heads(rows):
+def heads(rows, count=HEADS):
     """(heads, tokens, width)"""
-    return relay.transpose(relay.reshape(rows, (TOKENS, HEADS, WIDTH)), (1, 0, 2))
+    apart = relay.reshape(rows, (TOKENS, count, CHANNELS // count))
+    return relay.transpose(apart, (1, 0, 2))
 
 
 def reorders(plan):
@@ -47,9 +48,26 @@ def images(name, batch=1):
     return relay.var(name, shape=(batch, 16, 9, 9))
 
 
-def test_attention_reads_its_projections_where_they_lie():
-    plan = check(attention(*map(heads, relay.split(projections(), 3, axis=-1))))
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_attention_reads_its_projections_where_they_lie(count):
+    """Of one head, too, whose single product oneDNN has by other kernels: some of these take a part
+    for the beginning of its tensor."""
+    parts = relay.split(projections(), 3, axis=-1)
+    plan = check(attention(*(heads(part, count) for part in parts)))
     assert reorders(plan) == 0, plan
+
+
+@pytest.mark.parametrize("transpose_b", [True, False])
+@pytest.mark.parametrize("of_constant", [False, True])
+def test_a_single_product_of_parts(transpose_b, of_constant):
+    """A part that is not the first one, as either operand, of activations and of a constant."""
+    _, rows, columns = relay.split(projections(), 3, axis=-1)
+    if of_constant:
+        _, columns = relay.split(constant(3, TOKENS, 2 * CHANNELS), 2, axis=-1)
+    if not transpose_b:
+        columns = relay.transpose(columns, (1, 0))
+    left, right = (relay.expand_dims(each, 0) for each in (rows, columns))
+    check(nn.batch_matmul(left, right, transpose_b=transpose_b))
 
 
 def test_parts_of_axes_in_another_order():
