@@ -5,6 +5,7 @@ import dataclasses
 import time
 import types
 
+import numpy as np
 import pytest
 import tvm
 from tvm import relay
@@ -27,6 +28,7 @@ class Fake(Backend):
     steps = ()
     failing = ()
     weight_bytes = 0
+    wrong = ()
 
     def __init__(self):
         self.opened, self.disturbed = [], {}
@@ -44,7 +46,8 @@ class Fake(Backend):
             disturbed = [self.disturbed.get(kernel, 0.0)] if first else []
             return lambda: time.sleep(disturbed.pop() if disturbed else SECONDS[kernel])
 
-        return KernelRuns(opened, self.weight_bytes, ())
+        result = np.full((4,), 5.0 if kernel in self.wrong else 3.0, "float32")
+        return KernelRuns(opened, self.weight_bytes, [tvm.nd.array(result)])
 
 
 class Estimator:
@@ -167,10 +170,32 @@ def test_what_slows_a_round_says_nothing_of_a_kernel(fake):
 def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fake.failing = ["even"]
     found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
-    assert "no even for a" in found["failed"]["even"]
+    status, message = found["failed"]["even"]
+    assert status == "unsupported" and "no even for a" in message
     fastest = {name: min(samples) for name, samples in found["samples"].items()}
     assert list(fastest) == ["slow", "fast"]
     assert 1e-3 <= fastest["fast"] < fastest["slow"], "sleeps that a busy machine makes longer"
+
+
+def test_a_kernel_that_computes_something_else_is_not_timed(fake):
+    """However fast it is. What many steps give is not compared."""
+    fake.wrong = ["fast"]
+    given = "fake", "a", list(SECONDS), 1 << 20, 0
+    found = kernel_trials.time_kernels(*given, budget_seconds=0.05)
+    assert list(found["samples"]) == ["slow", "even"]
+    assert found["failed"]["fast"][0] == "wrong_result"
+    found = kernel_trials.time_kernels(*given, budget_seconds=0.05, compares=False)
+    assert set(found["samples"]) == set(SECONDS) and not found["failed"]
+
+
+def test_a_wrong_kernel_has_that_for_its_cost_and_is_never_chosen(fake):
+    fake.steps = [step("a", "slow", "fast")]
+    estimator = Estimator()
+    failed = {"fast": ("wrong_result", "its numbers are not those of the usual one")}
+    answer = Reply("ok", {"samples": {"slow": [2e-3] * 6}, "failed": failed})
+    estimator.run_measuring = lambda job: (answer, lambda cost: cost)
+    assert choose(estimator) == {"step a": "slow"}
+    assert [cost.status for cost in estimator.kept.values()] == ["measured", "wrong_result"]
 
 
 @pytest.mark.parametrize(

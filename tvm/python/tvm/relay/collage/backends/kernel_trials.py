@@ -12,10 +12,14 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 from tvm import relay
 
+from ..costs.cost import CostStatus
 from ..costs.kernel import KernelStep
+from ..costs.tolerance import Tolerance, mismatch
 from ..costs.weights import CACHE_BYTES
+from ..exec.arrays import numbers_of
 from ..messages import describe
 from ..timing.in_network import (
     MOST_TURNS,
@@ -40,6 +44,10 @@ from .target_options import options_in
 _SAMPLE_SECONDS = 3e-4
 _MOST_ROUNDS = 10 * ROUNDS_BEFORE_GIVING_UP
 _GIVE_UP_RATIO = 1.15
+# How far numbers may be from those of the usual kernel, where all are float32 and else. The parts
+# that hold the kernel are verified more strictly; this is for kernels that compute something else,
+# because no part would be left if the fastest one of a step were wrong.
+_FLOATS, _COARSE = Tolerance(1e-2, 0), Tolerance(0.3, 3)
 
 
 def has_kernel_steps(name: str) -> bool:
@@ -63,25 +71,36 @@ def time_kernels(
     seed: int,
     budget_seconds: float,
     sample_seconds: float = _SAMPLE_SECONDS,
+    compares: bool = True,
 ) -> dict[str, Any]:
     """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
 
-    One that fails, or gives no run, is a message; the others are timed all the same.
-    network_bytes: what its network touches between two runs.
+    One that fails, or gives other numbers than the first that runs, which is the usual one, is a
+    status and a message; the others are timed all the same.
+    network_bytes: what its network touches between two runs. compares: whether numbers are looked
+    at; not those of many steps after each other, which made-up weights may drive anywhere.
     """
     own = get_backend(backend)
     opened: dict[str, tuple[KernelRuns, Run]] = {}
-    failed: dict[str, str] = {}
+    failed: dict[str, tuple[str, str]] = {}
+    usual: list[np.ndarray] = []
     for kernel in kernels:
         try:
             runs = own.kernel_runs(text, kernel, seed)
             run = runs.open()
             run()  # what is done once: weights are packed
-            opened[kernel] = runs, run
+            found = [numbers_of(tensor) for tensor in runs.arrays] if compares else []
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
-            failed[kernel] = describe(error)
+            failed[kernel] = CostStatus.UNSUPPORTED, describe(error)
+            continue
+        usual = usual or found
+        are_floats = all(tensor.dtype == "float32" for tensor in runs.arrays)
+        if mismatch(found, usual, _FLOATS if are_floats else _COARSE):
+            failed[kernel] = CostStatus.WRONG_RESULT, "its numbers are not those of the usual one"
+        else:
+            opened[kernel] = runs, run
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
     # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
     size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)

@@ -136,6 +136,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
         "network_bytes": options.network_bytes,
         "seed": options.seed,
         "budget_seconds": step.budget_seconds,
+        "compares": not step.is_last,
     }
     call = {"function": path_of(time_kernels), "arguments": arguments}
     return Job("call", call, options.run_timeout)
@@ -152,7 +153,7 @@ def _costs_of(
     return {
         kernel: with_load(_beside(usual, samples[kernel]))
         if kernel in samples
-        else Cost.failed(CostStatus.UNSUPPORTED, failed[kernel])
+        else Cost.failed(*failed[kernel])
         for kernel in kernels
     }
 
