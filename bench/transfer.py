@@ -34,7 +34,6 @@ KEY = ["net", "vector_bits"]
 # The nets that are named are each other's sources.
 SETTINGS = ["threads", "trials", "schedules", "rounds", "nets", "target"]
 COUNTED = [*SETTINGS, "machine"]
-PICTURE = "transfer.png"
 # Speed-up over untuned and minutes of search on a Xeon E5-2620 (paper, table 4 and figure 5).
 PAPER = {
     "resnet18": (1.20, 1.2),
@@ -167,13 +166,10 @@ def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
 
 def key_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The net, and the width of the vectors that TVM's code for the target uses."""
-    from tvm.relay.collage.machine.environment import vector_bits
     from tvm.relay.collage.targets import host_named
-    from tvm.target.codegen import target_has_features
+    from tvm.relay.collage.transfer.shipped import bits_of
 
-    target = host_named(options.target, "--target")
-    flags = [flag for flag in ("avx512f", "avx2") if target_has_features(flag, target)]
-    return {"net": name, "vector_bits": vector_bits(flags)}
+    return {"net": name, "vector_bits": bits_of(host_named(options.target, "--target"))}
 
 
 def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any]:
@@ -188,7 +184,6 @@ def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any
         "kernels": len(model.kernels),
         "from": [each for each in options.nets if each != name],
         "outcomes": Counter(facts["outcome"] for facts in trials_of(moved).values()),
-        "share_of_gain": gain.share_of_gain,
         "gain": gain.to_json(),
     }
 
@@ -256,28 +251,28 @@ def _together(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:
-    from tvm.relay.collage.costs.statistics import Interval
+    from tvm.relay.collage.tuner.gain import Gain, percent
 
-    sides = {side["name"]: side for side in found["gain"]["sides"]}
+    gain = Gain.from_json(found["gain"])
+    sides = {side.name: side for side in gain.sides}
 
     def cell(name: str) -> str:
         side = sides.get(name)
-        if side is None or side["speedup"] is None:
+        if side is None or side.speedup is None:
             return "-"
-        gained = Interval.from_json(side["speedup"]).Summary(".2f")
-        return f"{gained} in {side['search_seconds']:.0f} s"
+        return f"{side.speedup.Summary('.2f')} in {side.search_seconds:.0f} s"
 
-    share, matching = found["share_of_gain"], found["gain"]["matching_seconds"]
-    took = sides["transferred"]["search_seconds"]
+    share, matching = gain.share_of_gain, gain.matching_seconds
+    took = sides["transferred"].search_seconds
     paper = PAPER.get(found["net"])
     ratio = f" ({matching / took:.1f} times)" if matching is not None and took else ""
     return [
         found["net"],
-        milliseconds(sides["untuned"]["seconds"]),
+        milliseconds(sides["untuned"].seconds),
         cell("transferred"),
         cell("ansor same time"),
         cell("ansor"),
-        "-" if share is None else f"{100 * share:.0f} %",
+        "-" if share is None else percent(share),
         "not in its log" if matching is None else f"{matching:.0f} s{ratio}",
         f"{paper[0]:g} in {60 * paper[1]:.0f} s" if paper else "-",
     ]

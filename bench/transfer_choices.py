@@ -68,7 +68,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command += ["--rounds", str(options.rounds), "--target", options.target]
     command += ["--seconds", str(_MOST_SECONDS)]
     done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
+    if not done.stdout:  # it ends with 1 as well where only some of its rows failed
         raise RuntimeError(f"{name}: collage tt many ended with {done.returncode}")
     found = json.loads(done.stdout)
     if found["untried"]:

@@ -55,7 +55,8 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(latency_text(row) for row in steps))
     options.output.write_text(json.dumps({"steps": steps}, indent=2, allow_nan=False) + "\n")
     picture = options.output.with_suffix(".png")
-    print(f"figures: {options.output}" + (f", picture: {picture}" if draw(steps, picture) else ""))
+    drawn = f"picture: {picture}" if draw(steps, picture) else "no picture: it needs matplotlib"
+    print(f"figures: {options.output}, {drawn}")
     return int(any(row["failure"] for row in steps))
 
 
@@ -90,7 +91,7 @@ def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[s
     with one_worker() as workers:
         model = open_model(make_net(options.pixels * 2 // 3), target, "smaller", workers)
         dearest = max(model.kernels, key=lambda kernel: kernel.calls * kernel.operations)
-        shipped = shipped_log()
+        shipped = shipped_log(target)
         if shipped and dearest.kind in {source.kernel.kind for source in sources_of([shipped])}:
             return [NAME]
         print(f"the package has none for this: a smaller net is searched for {seconds:.0f} s")

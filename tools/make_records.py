@@ -40,11 +40,13 @@ def main(arguments: list[str] | None = None) -> int:
     add("--trials", type=int, default=64, help="of each kernel (64)")
     add("--budget", type=float, default=600.0, help="seconds to search all nets in (600)")
     add("--best", type=int, default=1, help="trials of each kernel that the file keeps (1)")
-    add("--output", type=Path, help="instead of the package's own file")
+    add("--output", type=Path, help="instead of the package's own file for the target")
     add("--search-model", choices=["xgb", "random"], default="xgb")
     add("--target", default="", help="as collage tt takes it")
     options = parser.parse_args(arguments)
     from tvm.relay.collage.errors import CollageError
+    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.transfer.shipped import path_for
 
     if options.best < 1:
         parser.error("--best must be at least 1")
@@ -52,6 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     logs = [options.folder / f"{net.stem}.jsonl" for net in options.nets]
     end = time.monotonic() + options.budget
     try:
+        output = options.output or path_for(host_named(options.target, "--target"))
         for place, (net, log) in enumerate(zip(options.nets, logs, strict=True)):
             # What a net does not need is left for those after it.
             share = (end - time.monotonic()) / (len(logs) - place)
@@ -63,7 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
             for net, log in searched
             for each in worth_shipping(net, log, options) & that_count(log)
         }
-        count = write([log for _, log in searched], faster, options.output, options.best)
+        count = write([log for _, log in searched], faster, output, options.best)
     except (CollageError, ValueError) as error:
         print(f"make_records: {error}", file=sys.stderr)
         return 1
@@ -134,16 +137,16 @@ def that_count(log: Path) -> set[str]:
     return {workload for workload, each in seconds.items() if each >= least}
 
 
-def write(logs: list[Path], faster: set[str], output: Path | None = None, best: int = 1) -> int:
+def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
     """The best trials of each kernel of all logs that is among `faster` (workloads) in one file,
     which says how it was made; answers how many kernels there are. ValueError where the file would
     be too large, or hold nothing."""
     import tvm
     from tvm.relay.collage.files import write_whole
-    from tvm.relay.collage.machine.environment import cpu_model, tvm_build, vector_bits
+    from tvm.relay.collage.machine.environment import cpu_model, tvm_build
     from tvm.relay.collage.transfer.kernel import to_comment
     from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor
-    from tvm.relay.collage.transfer.shipped import MADE, RECORDS
+    from tvm.relay.collage.transfer.shipped import MADE
 
     lines = [line for log in logs for line in read_ansor(log)]
     facts = {
@@ -167,7 +170,6 @@ def write(logs: list[Path], faster: set[str], output: Path | None = None, best: 
             told.add(line.workload)
         texts.append(line.text)
     text = "\n".join([*texts, ""])
-    path = output or RECORDS / f"x86-{vector_bits()}.jsonl"
     size = len(text.encode())
     if size > MOST_BYTES:
         raise ValueError(

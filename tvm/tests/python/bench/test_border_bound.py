@@ -35,10 +35,37 @@ def logs(tvm_wide, tvm_deep):
     return Log([*calls, onednn(pool, 10.0, "pooling")], [], 50.0), Log([], theirs, 20.0)
 
 
+def times_of(ours, theirs):
+    return border_bound.onednn_kernels(ours), border_bound.tvm_kernels(theirs)
+
+
 def test_kernels_are_known_by_the_shapes_of_both_logs():
     ours, theirs = logs(8.0, 12.0)
-    assert dict(border_bound.onednn_convolutions(ours)) == {WIDE: [10.0, 10.0], DEEP: [10.0]}
-    assert dict(border_bound.tvm_convolutions(theirs)) == {WIDE: [8.0], DEEP: [12.0]}
+    assert dict(border_bound.onednn_kernels(ours)) == {WIDE: [10.0, 10.0], DEEP: [10.0]}
+    assert dict(border_bound.tvm_kernels(theirs)) == {WIDE: [8.0], DEEP: [12.0]}
+
+
+def test_products_are_known_by_their_sizes_however_their_weights_lie():
+    """A dense layer, one whose weight TVM has laid out, and products of twelve heads."""
+    problems = [("matmul", "128x768:768x3072"), ("matmul", "12x128x64:12x64x128")]
+    problems += [("inner_product", "mb128ic768oc3072"), ("matmul", "1x128x768:1x768x3072")]
+    ours = Log([onednn(problem, 10.0, kind) for kind, problem in problems], [], 40.0)
+    tensors = [
+        ("nn_dense_add", "float32[128, 768], float32[3072, 768], float32[128, 3072]"),
+        ("nn_contrib_dense_pack", "float32[128, 768], float32[192, 768, 16], float32[128, 3072]"),
+        ("nn_batch_matmul", "float32[12, 128, 64], float32[12, 128, 64], float32[12, 128, 128]"),
+        ("nn_dense_reshape", "float32[1, 128, 768], float32[3072, 768], float32[128, 3072]"),
+    ]
+    theirs = Log([], [(name, 8.0, shapes) for name, shapes in tensors], 32.0)
+    dense, heads = (1, 128, 3072, 768), (12, 128, 128, 64)
+    assert dict(border_bound.onednn_kernels(ours)) == {dense: [10.0] * 3, heads: [10.0]}
+    assert dict(border_bound.tvm_kernels(theirs)) == {dense: [8.0] * 2, heads: [8.0]}
+    table = border_bound.table_of_kernels({dense: [10.0] * 3, heads: [4.0]}, {dense: [8.0]})
+    rows = [line.split() for line in table.splitlines()[-2:]]
+    assert rows == [
+        ["1", "128", "3072", "768", "3", "10.0", "8.0"],
+        ["12", "128", "128", "64", "1", "4.0", "-"],
+    ]
 
 
 @pytest.mark.parametrize(
@@ -46,10 +73,8 @@ def test_kernels_are_known_by_the_shapes_of_both_logs():
     [(8.0, 12.0, 2, 4.0), (8.0, 3.0, 3, 11.0), (10.0, 12.0, 0, 0.0)],
 )
 def test_only_faster_kernels_gain(tvm_wide, tvm_deep, faster, gain):
-    found = border_bound.bound(*logs(tvm_wide, tvm_deep))
-    assert found == {
-        "microseconds": 40.0, "convolutions": 3, "compared": 3, "faster": faster, "gain": gain,
-    }  # fmt: skip
+    found = border_bound.bound(*times_of(*logs(tvm_wide, tvm_deep)))
+    assert found == {"kernels": 3, "compared": 3, "faster": faster, "gain": gain}
 
 
 def test_the_quickest_run_of_each_kernel_counts():
@@ -58,7 +83,7 @@ def test_the_quickest_run_of_each_kernel_counts():
 
 
 def test_what_tvm_has_no_kernel_for_gains_nothing():
-    found = border_bound.bound(logs(1.0, 1.0)[0], Log([], [], 1.0))
+    found = border_bound.bound(*times_of(logs(1.0, 1.0)[0], Log([], [], 1.0)))
     assert (found["compared"], found["gain"]) == (0, 0.0)
 
 

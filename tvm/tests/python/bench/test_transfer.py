@@ -177,8 +177,12 @@ def record_of(net, speedups, **more):
         "vector_bits": 256,
         "kernels": 11,
         "outcomes": {"adapted": 3, "invalid": 1},
-        "share_of_gain": None,
-        "gain": {"sides": sides, "matching_seconds": 72.0, "trials": {"ansor": 700}},
+        "gain": {
+            "model": net,
+            "sides": sides,
+            "matching_seconds": 72.0,
+            "trials": {"ansor": 700},
+        },
         "conditions": {"machine": {"cpu": "a CPU", "cores": 2}},
         "date": "2026-11-26",
         **more,
@@ -186,14 +190,16 @@ def record_of(net, speedups, **more):
 
 
 def test_the_papers_figures_stand_beside_ours():
-    found = record_of("resnet18", {"transferred": (1.5, 1.4, 1.6)}, share_of_gain=0.5)
+    moved, searched = (1.5, 1.4, 1.6), (2, 2, 2)
+    found = record_of("resnet18", {"transferred": moved, "ansor": searched})
     text = transfer.tables([found])
-    assert "| 1.50 [1.40, 1.60] in 36 s | - | - | 50 % | 72 s (2.0 times) | 1.2 in 72 s |" in text
+    row = "| 1.50 [1.40, 1.60] in 36 s | - | 2.00 in 36 s | 50 [40, 60] % | 72 s (2.0 times) |"
+    assert f"{row} 1.2 in 72 s |" in text
     assert "3 adapted, 1 invalid" in text and "In the paper transferring reaches 49 %" in text
-    wide = {**found, "net": "vgg16", "vector_bits": 512, "share_of_gain": None}
+    wide = record_of("vgg16", {"transferred": moved, "ansor": None}, vector_bits=512)
     text = transfer.tables([wide, found])
     narrow, _, wide = text.partition("### Vectors of 512 bits")
-    assert "### Vectors of 256 bits" in narrow and "| resnet18 |" in narrow and "50 %" in narrow
+    assert "### Vectors of 256 bits" in narrow and "| resnet18 |" in narrow and "60] %" in narrow
     assert "| vgg16 |" in wide and "No net has both." in wide and "| resnet18 |" not in wide
 
 

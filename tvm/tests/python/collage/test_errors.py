@@ -205,6 +205,10 @@ def test_executor_that_cannot_call_external_parts(kind, good):
         executor = relay.backend.Executor("aot")
         found = message(collage.ExecutorError, build, good, [HOST, "dnnl"], executor=executor)
         assert found == expected
+        given = [good, None, [HOST, "dnnl"]]
+        options = {"executor": executor}
+        found = message(collage.ExecutorError, collage.optimize, *given, build_options=options)
+        assert found == expected
 
 
 def test_runtime_that_cannot_call_external_parts(good):

@@ -116,6 +116,7 @@ def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
         },
         "kernels": [_kernel()],
         "schedules": {"transferred": 12},
+        "transfers": {"adapted": 20, "invalid": 3},
         "colours": {},
         "graph_search": _graph_search(total),
         "decision": None,

@@ -20,6 +20,11 @@ def conv(kernel=3, stride=1, channels=16, size=SIZE, groups=1):
     return _module(_biased(_conv(_image(channels, size), kernel, stride, channels, groups)))
 
 
+def conv_alone():
+    """As in candidates of one operator, whose class is not that of conv."""
+    return _module(_conv(_image(16, SIZE), 3, 1, 16, 1))
+
+
 def residual_conv():
     x = _image(16, SIZE)
     return _module(relay.nn.relu(relay.add(_conv(x, 3, 1, 16, 1), x)))

@@ -9,20 +9,22 @@ import make_records
 import pytest
 from transfer_nets import conv, kernel, source
 from tt_runs import SHAPE, net
+from tuned_choices import judge_as
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import read_ansor
-from tvm.relay.collage.tuner import tuner
 
 
 def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(
     tmp_path, capsys, monkeypatch
 ):
-    judge_as(True, monkeypatch)
+    judged = judge_as(True, monkeypatch)
     made, output = net(tmp_path / "small.onnx", 6), tmp_path / "records" / "x86-256.jsonl"
     given = [made, "--folder", str(tmp_path / "logs"), "--trials", "2", "--budget", "250"]
     given += ["--search-model", "random", "--output", str(output), *SHAPE]
     assert make_records.main(given) == 0 and "1 kernels are faster" in capsys.readouterr().out
+    [costs] = judged  # of the net's one candidate with its kernel, as they were measured
+    assert all(cost.is_usable for cost in costs)
     [line] = read_ansor(output)
     trials = read_ansor(tmp_path / "logs" / "small.jsonl")
     assert len(trials) == 2 and line.seconds == min(each.seconds for each in trials)
@@ -49,11 +51,6 @@ def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(
     assert "no kernel has a trial that is faster than TVM's default" in capsys.readouterr().err
     assert output.read_text() == before
     assert len(read_ansor(tmp_path / "logs" / "small.jsonl")) == len(trials)
-
-
-def judge_as(is_better, monkeypatch):
-    """Have a search take each record, or none, whatever was measured."""
-    monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
 
 
 def test_a_net_that_is_none_is_named(tmp_path, capsys):
@@ -105,6 +102,23 @@ def test_the_budget_is_shared_and_what_one_net_leaves_is_the_next_ones(searched,
     code, output = run(tmp_path, "--budget", "60", "--best", "3")
     assert [line.seconds for line in read_ansor(output)] == [1e-3, 1e-3, 2e-3]
     assert output.read_text().count("# kernel") == 1
+
+
+@pytest.mark.parametrize(("level", "bits"), [(2, 128), (3, 256), (4, 512)])
+def test_the_file_is_the_one_for_the_target_whatever_this_cpu_has(
+    searched, tmp_path, monkeypatch, level, bits
+):
+    monkeypatch.setattr(shipped, "RECORDS", tmp_path / "records")
+    given = [str(tmp_path / "a.onnx"), "--folder", str(tmp_path / "logs"), "--budget", "60"]
+    assert make_records.main([*given, "--target", f"llvm -mcpu=x86-64-v{level}"]) == 0
+    [file] = (tmp_path / "records").iterdir()
+    assert file.name == f"x86-{bits}.jsonl" and shipped.made(file)["nets"] == {"a": 2}
+
+
+def test_a_target_that_is_none_is_named_before_any_search(searched, tmp_path, capsys):
+    given = [str(tmp_path / "a.onnx"), "--folder", str(tmp_path / "logs"), "--target", "lvm"]
+    assert make_records.main(given) == 1 and not searched
+    assert "make_records: --target: TVM knows no target 'lvm'" in capsys.readouterr().err
 
 
 def test_a_kernel_that_hardly_counts_in_its_net_is_left_out(tmp_path):

@@ -60,7 +60,8 @@ class Job:
 class OpLevel:
     """What the op-level search found: the module with its parts, and how it came to them.
 
-    records: those that the user gave, and those that tuning found.
+    records: those that the user gave, and those that tuning found. transfers: how many trials of
+    other kernels' schedules came to what.
     """
 
     partitioned: tvm.IRModule
@@ -68,6 +69,7 @@ class OpLevel:
     replans: Replans
     counts: dict[str, Any]
     records: TuningRecords
+    transfers: Mapping[str, int]
 
     def ships_unmeasured(self) -> bool:
         """Whether it may ship though nobody ran it whole: each of its parts was measured, and none

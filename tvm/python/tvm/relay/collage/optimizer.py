@@ -18,7 +18,7 @@ import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
-from .compile import build_whole, check_runs, executor_of, prepare
+from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .exec.spent import phase
@@ -74,7 +74,8 @@ def optimize(
     `targets`: one host target, then external backends, as `relay.build` takes them. `options`:
     CollageOptions, by default those of the current PassContext. `build_options`: further arguments
     of `build_library`, e.g. the executor, for the libraries that the guard builds; "vm" is one as
-    well, and the default for a module that TVM's graph executor cannot run.
+    well, and the default for a module that TVM's graph executor cannot run. ExecutorError where the
+    executor or the runtime cannot call parts of the external backends.
     `placement`, or the file that the option of that name names, is used instead of measuring
     anything. Raises the errors of `collage.errors`; whatever fails while measuring is data in the
     result.
@@ -142,6 +143,7 @@ def _optimize(
         prepared = prepare(mod, params, targets.host, opt_level=None)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
+    check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
     given, plans = given_records(options, targets.host), Plans(prepared, targets)
     job = Job(prepared, targets, options, build_options, samples, executor, given, plans, clock)
@@ -193,7 +195,8 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
         records = TuningRecords([*records, *tuner.records], [tuner.kind])
     _log_costs(estimator.reports)
     replans = estimator.replans or {}
-    return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records)
+    transfers = tuner.transfers if tuner else {}
+    return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
 
 
 def _add_plans(job: Job, found: OpLevel) -> None:
@@ -229,6 +232,7 @@ def _result(
         _makers(job.plans, records, job.targets.host),
         found.counts if found else {},
         _used(records, name),
+        transfers=found.transfers if found else {},
         kernels=job.plans.kernels_of(name),
         search=search,
         executor=job.executor,
@@ -299,7 +303,7 @@ def _replay(job: Job, placement: Placement, decision: Any) -> Result:
     """What the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
-    host, external = job.targets.host, [target.kind.name for target in job.targets.external]
+    host, external = job.targets.host, job.targets.backends
     with job.clock.phase("replay"), job.records.in_force():
         mod = apply_placement(job.prepared, placement, host, external, job.options.placement_allow)
     return Result(

@@ -16,15 +16,14 @@ from tvm import relay
 
 from .built import Built
 from .compile import build_library, build_vm
-from .compile.executors import VM
+from .compile.executors import VM, check_calls_parts
 from .compile.library import inline_external_functions
-from .errors import ExecutorError
 from .module_check import check_fixed_shapes
 from .optimizer import optimize
 from .options import CollageOptions
 from .progress import one_step
 from .result import Result
-from .targets import TargetList, parse_targets, warn_host_alone
+from .targets import parse_targets, warn_host_alone
 from .tuner.session import logs_of
 from .tuning import TuningRecords
 
@@ -44,8 +43,7 @@ def build(
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
     targets = parse_targets(target, target_host)
     kind = executor.name if executor is not None else "graph"
-    _check_executor(kind, targets)
-    _check_runtime(runtime, targets)
+    check_calls_parts(kind, runtime, targets.backends)
     _check_shapes(ir_mod, params, kind)
     options = {
         "executor": executor or relay.backend.Executor("graph"),
@@ -108,7 +106,7 @@ def create_executor(
     if not (targets.external or is_tuned or options.placement):
         warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)
-    _check_executor(kind, targets)
+    check_calls_parts(kind, None, targets.backends)
     if kind in ("graph", "aot"):
         _check_shapes(mod, params, kind)
     runs_by: dict[str, Any] = {"executor": VM} if kind == "vm" else {}
@@ -144,26 +142,3 @@ def _check_shapes(mod: Any, params: Any, kind: str) -> None:
             f"use relay.vm.compile, or import the model with its shapes, e.g. shape={fixed}"
         ),
     )
-
-
-def _check_executor(kind: str, targets: TargetList) -> None:
-    """Refuse executors that cannot call an external backend's part."""
-    if targets.external and kind not in ("graph", "vm"):
-        raise ExecutorError(
-            f"the {kind} executor cannot call parts of external backends ({_names(targets)}): use "
-            "the graph executor or the VM, or give the host target alone"
-        )
-
-
-def _check_runtime(runtime: Any, targets: TargetList) -> None:
-    """Refuse a runtime that has no modules of backends."""
-    if targets.external and runtime is not None and runtime.name != "cpp":
-        raise ExecutorError(
-            f"the {runtime.name} runtime cannot call parts of external backends "
-            f"({_names(targets)}), which are modules of TVM's C++ runtime: use Runtime('cpp'), or "
-            "give the host target alone"
-        )
-
-
-def _names(targets: TargetList) -> str:
-    return ", ".join(item.kind.name for item in targets.external)

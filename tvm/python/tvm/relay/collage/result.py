@@ -61,6 +61,8 @@ class Result:
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
+    transfers: how many schedules of other kernels (option transfer_log) came to what when TVM's
+        kernels tried them, in this build or, as the log tells, in an earlier one; {} for none.
     kernels: by which kernels the steps of its parts run, and what the others took.
     search: what the search of whole plans tried (option graph_search); None without one.
     executor: by which TVM runs what ships, and ran the guard's plans: "graph", "aot" or "vm".
@@ -80,6 +82,7 @@ class Result:
     )
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
+    transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
     kernels: tuple[KernelChoice, ...] = ()
     search: GraphSearch | None = None
     executor: str = "graph"

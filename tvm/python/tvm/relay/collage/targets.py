@@ -52,6 +52,11 @@ class TargetList:
         """Host and backends in the form that TVM's make_compilation_config takes."""
         return [self.host, *self.external]
 
+    @property
+    def backends(self) -> list[str]:
+        """Names of the external ones."""
+        return [target.kind.name for target in self.external]
+
 
 def parse_targets(target: Any, target_host: Any = None) -> TargetList:
     """Return the TargetList of whatever ``relay.build`` takes as target.

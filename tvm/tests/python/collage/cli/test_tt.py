@@ -10,6 +10,7 @@ import pytest
 from cli_nets import write_net
 from transfer_nets import TARGET, conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
+from tuning_nets import some_lines
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
@@ -39,6 +40,14 @@ def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
     assert (found["kernels"], found["served"], found["outcomes"]) == (1, 1, {"adapted": 1})
     [trial] = read_ansor(new)
     assert trial.seconds == found["rows"][0]["seconds"] and "6, 6" in trial.workload
+    # A log of another tool does not say what its kernels are; the advice about it is right.
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_text("".join(f"{line.text}\n" for line in read_ansor(log)))
+    transfer[3] = foreign
+    assert "no schedule in" in answer(capsys, *transfer, code=1)["error"]
+    search[3], search[5] = foreign, 1
+    assert answer(capsys, *search, *limits)["searched"] == 1 and len(read_ansor(foreign)) == 2
+    assert answer(capsys, *transfer)["served"] == 1
 
 
 @pytest.fixture
@@ -59,7 +68,26 @@ def test_info_tells_classes_and_what_no_log_knows(log, capsys):
     assert f"class {kernel(conv).kind}: 1 kernel, 100 % of the time" in text
     [line] = [line for line in text.splitlines() if "2 trials" in line]
     assert line == "  1 x conv, 1x4x8x8x4, 2 trials, best 1 ms"
-    assert "1 workloads have trials" in text
+    assert "1 workloads have trials, but no comment of a log says what kernels they are" in text
+    assert "`collage tt autoschedule MODEL --log LOG --trials 1`" in text
+    assert found["share_of"] == "time"
+
+
+def test_info_tells_targets_apart(log, capsys):
+    """What one of them is faster at is nothing that another one takes, and no share of a time."""
+    other = source([["CI", 5]], conv, 5e-4).line.replace(str(TARGET), "llvm -mcpu=other")
+    append_line(log, other)
+    found = answer(capsys, "info", log)
+    assert [(row["target"], row["trials"], row["seconds"]) for row in found["kernels"]] == [
+        (str(TARGET), 2, 1e-3),
+        ("llvm -mcpu=other", 1, 5e-4),
+    ]
+    assert found["share_of"] == "operations"
+    assert main(["tt", "info", str(log)]) == 0
+    text = capsys.readouterr().out
+    assert f"class {kernel(conv).kind}: 1 kernel, 100 % of the operations" in text
+    assert "  1 x conv, 1x4x8x8x4, 1 trial for llvm -mcpu=other, best 500 us" in text
+    assert f"  1 x conv, 1x4x8x8x4, 2 trials for {TARGET}, best 1 ms" in text
 
 
 def test_info_joins_a_models_kernels_with_those_of_logs(log, tmp_path, monkeypatch, capsys):
@@ -75,7 +103,7 @@ def test_info_joins_a_models_kernels_with_those_of_logs(log, tmp_path, monkeypat
 
 @pytest.fixture
 def opened(monkeypatch):
-    """A model of two kernels, of which a log has the trials of one."""
+    """A model of two kernels, of which a log tells one."""
     model = Model(SimpleNamespace(target=str(TARGET)), [kernel(conv), kernel(dense)])
     monkeypatch.setattr(search, "open_net", lambda *_: model)
 
@@ -104,9 +132,27 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     text = capsys.readouterr().out
     assert "2 schedules did not work: 5 does not divide 7\n" in text
     assert "1 schedule did not work: timeout\n" in text
-    assert "1 schedule was not tried when --seconds ended: run the same command again" in text
+    assert "1 schedule was not tried: run the same command again" in text
     found = answer(capsys, *given)
     assert (found["untried"], found["reasons"]["timeout"]) == (1, 1)
+
+
+def test_a_transfer_that_cannot_be_says_why_and_what_to_do(
+    log, tmp_path, opened, monkeypatch, capsys
+):
+    new = tmp_path / "new"
+    given = ["transfer", "net.onnx", "--from", log, "--log", new]
+    found = answer(capsys, *given, "--without", "conv", "--without", "dense", code=2)
+    assert found["error"] == (
+        "--without conv --without dense leaves none of the model's 2 kernels: give fewer words, or "
+        "longer ones"
+    )
+    # Of the product the log does not tell, so that only a convolution could get a schedule.
+    for more in ([], ["--choose"]):
+        found = answer(capsys, *given, "--without", "conv", *more, code=1)
+        assert f"no schedule in {log} is of a class of the model's kernels" in found["error"]
+        assert "name logs of models that are more like it (collage tt info" in found["error"]
+    assert not new.exists()
 
 
 def test_split_makes_a_log_a_class(log, tmp_path, capsys):
@@ -144,8 +190,10 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
         monkeypatch.setattr(module, "kernels_of_model", work)
     made = net(tmp_path / "net.onnx", 6)
     gone, new = tmp_path / "gone", ["--log", tmp_path / "new", "--search-model", "random"]
-    library = tmp_path / "net.so"
+    library, autotvm = tmp_path / "net.so", tmp_path / "autotvm.jsonl"
     library.write_bytes(b"\x7fELF\x02\xff")
+    autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
+    of_another = "autotvm.jsonl: all its trials are of autotvm, and only those of ansor"
     for arguments, words in [
         (["transfer", made, "--from", log, gone, "--log", new[1]], "gone: No such file"),
         (["transfer", made, "--from", log, "--log", library], "it seems to be a library"),
@@ -159,6 +207,16 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
         (["info", made, library], "; a model is named by its ONNX file (*.onnx)"),
         (["info", made, tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
         (["split", library, "-o", tmp_path / "out"], "it seems to be a library"),
+        (["transfer", made, "--from", log, autotvm, "--log", new[1]], of_another),
+        (["choose", made, "--from", autotvm], of_another),
+        (["many", made, "--from", autotvm, "-o", tmp_path / "out"], of_another),
+        (["autoschedule", made, *new, "--match", autotvm], of_another),
+        (["autoschedule", made, *new, "--same-time", autotvm], of_another),
+        (["compare", made, "--transferred", log, "--ansor", autotvm], of_another),
+        (["compare", made, "--transferred", autotvm, "--ansor", log], of_another),
+        (["info", made, autotvm], of_another),
+        (["distil", log, autotvm, "-o", tmp_path / "out"], of_another),
+        (["split", autotvm, "-o", tmp_path / "out"], of_another),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
     assert not (tmp_path / "out").exists()

@@ -10,9 +10,10 @@ import math
 import pytest
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
-from tvm.relay.collage.cli.tt import many
+from tvm.relay.collage.cli.tt import compare, many
 from tvm.relay.collage.cli.tt.many import Row
 from tvm.relay.collage.costs.statistics import Interval
+from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.transfer.kernel import Kernel
 from tvm.relay.collage.transfer.log import (
     note_trial,
@@ -21,6 +22,7 @@ from tvm.relay.collage.transfer.log import (
     trial_key,
     trials_of,
 )
+from tvm.relay.collage.tuner.gain import Gain, Side
 from tvm.relay.collage.tuner.pipeline import Model
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
@@ -163,16 +165,16 @@ def test_a_log_of_another_name_with_the_models_own_kernels_is_named(caplog):
     assert "name it net.jsonl" in record.getMessage()
 
 
-@pytest.mark.parametrize("more", [["--without", "conv2d"], ["--schedules", "1"]], ids=str)
-def test_kernels_and_schedules_can_be_left_out(pipeline, folder, more, capsys):
+def test_kernels_and_schedules_can_be_left_out(pipeline, folder, capsys):
     nets, logs = pipeline
     capsys.readouterr()
-    log = folder / f"{more[0][2:]}.jsonl"
-    given = ["transfer", nets["small"], "--from", logs["large"], "--best", 2, "--log", log, *more]
-    none_left = "--without" in more
-    found = answer(capsys, *given, *LIMITS, code=int(none_left))
-    assert found["kernels"] == (0 if none_left else 1)
-    assert sum(found["outcomes"].values()) == (0 if none_left else 1)
+    given = ["transfer", nets["small"], "--from", logs["large"], "--best", 2, *LIMITS]
+    found = answer(capsys, *given, "--log", folder / "few.jsonl", "--schedules", 1)
+    assert found["kernels"] == 1 and sum(found["outcomes"].values()) == 1
+    log = folder / "none.jsonl"
+    found = answer(capsys, *given, "--log", log, "--without", "conv2d", code=2)
+    assert "--without conv2d leaves none of the model's 1 kernels" in found["error"]
+    assert not log.exists()
 
 
 def test_user_errors_of_comparing(pipeline, folder, capsys):
@@ -202,7 +204,7 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
 def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
     row = Row("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 1.4, math.inf), "")
     older = {**row.to_json(), "speedup": [1.5, 1.4, 1.6]}
-    lines = [row.to_json(), older, {**row.to_json(), "model": "other", "speedup": None}]
+    lines = [row.to_json(), older]
     file = tmp_path / "many.jsonl"
     file.write_text("\n".join(json.dumps(line, allow_nan=False) for line in lines) + '\n{"model":')
     found = many._known(file)
@@ -212,12 +214,70 @@ def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
     caplog.clear()
     file.write_text(json.dumps(row.to_json(), allow_nan=False))
     assert many._known(file) and not caplog.records
-    other = dataclasses.replace(row, model="other", speedup=None)
-    assert found == {row.question: row, other.question: other}
+    assert found == {row.question: row}
     assert many._choice("net", list(found.values())).Summary() == (
         "net: chosen log 1.500, best log 1.500"
     )
     assert many._choice("net", []).Summary() == "net: nothing to choose of"
+
+
+def test_what_failed_ends_many_with_1_and_is_made_again_by_the_next_run(
+    pipeline, tmp_path, monkeypatch, capsys
+):
+    nets, logs = pipeline
+    capsys.readouterr()
+    outcomes = [(None, "large: crashed"), (Interval(1.5, 1.4, 1.6), "")]
+
+    def rows_of(path, asked, options):
+        [question] = asked
+        return [Row(*question, 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
+
+    monkeypatch.setattr(many, "_rows_of", rows_of)
+    given = ["many", nets["small"], "--from", logs["large"], "-o", tmp_path]
+    [row] = answer(capsys, *given, code=1)["rows"]
+    assert (row["speedup"], row["failure"]) == (None, "large: crashed")
+    [row] = answer(capsys, *given)["rows"]
+    assert (row["speedup"]["value"], row["failure"]) == (1.5, "")
+    assert answer(capsys, *given)["rows"] == [row] and not outcomes
+
+
+@pytest.mark.parametrize("name", ["untuned", "large"])
+def test_a_row_says_what_failed(pipeline, tmp_path, monkeypatch, name, capsys):
+    """Of a model that could not be timed untuned nothing can be said, however fast it is else."""
+    nets, logs = pipeline
+    capsys.readouterr()
+
+    def compare_records(candidate, records, *_, **more):
+        assert list(records) == ["large"]
+        costs = {each: Cost.given(1e-3) for each in ("untuned", "large")}
+        costs[name] = Cost.failed("crashed", "signal 11")
+        return [
+            Comparison(each, cost, samples=() if each == name else (1e-3, 1e-3))
+            for each, cost in costs.items()
+        ]
+
+    monkeypatch.setattr(many, "compare_records", compare_records)
+    given = ["many", nets["small"], "--from", logs["large"], "-o", tmp_path, *LIMITS]
+    [row] = answer(capsys, *given, code=1)["rows"]
+    assert (row["speedup"], row["failure"]) == (None, f"{name}: crashed: signal 11")
+
+
+@pytest.mark.parametrize("failed", [[], ["ansor"]], ids=str)
+def test_a_side_that_failed_ends_compare_with_1(pipeline, failed, monkeypatch, capsys):
+    nets, logs = pipeline
+    capsys.readouterr()
+    sides = [
+        Side(name, 1.0, None, None, "crashed: signal 11")
+        if name in failed
+        else Side(name, 1.0, Interval(1.5, 1.4, 1.6), 1e-3)
+        for name in ("untuned", "transferred", "ansor")
+    ]
+    gain = Gain("small", tuple(sides), {}, None)
+    monkeypatch.setattr(compare, "compare_searches", lambda *_: gain)
+    monkeypatch.setattr(compare, "open_net", lambda *_: None)
+    given = ["tt", "compare", nets["small"], "--transferred", logs["moved"], "--ansor"]
+    assert main([*map(str, given), str(logs["small"])]) == len(failed)
+    assert ("ansor: crashed: signal 11" in capsys.readouterr().out) == bool(failed)
 
 
 def test_a_row_of_few_rounds_has_no_interval():

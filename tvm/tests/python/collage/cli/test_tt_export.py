@@ -33,6 +33,15 @@ def test_each_net_is_written_once_by_the_interpreter_that_is_named(tmp_path, pyt
     assert (tmp_path / "asked").read_text() == "resnet18 2\nbert 2\n"
 
 
+def test_a_net_of_another_batch_is_another_file(tmp_path, python, capsys):
+    export = ["export", "--models", "bert", "-o", tmp_path, "--python", python('touch "$5"')]
+    for batch in (1, 2, 8):
+        found = answer(capsys, *export, "--batch", batch)
+        assert (found["written"], found["kept"]) == (["bert"], [])
+    files = {path.name for path in tmp_path.glob("*.onnx")}
+    assert files == {"bert.onnx", "bert-batch2.onnx", "bert-batch8.onnx"}
+
+
 def test_what_the_interpreter_lacks_is_named_with_what_to_do(tmp_path, python, capsys):
     export = ["export", "--models", "vgg16", "-o", tmp_path, "--python"]
     lacking = python("echo \"ModuleNotFoundError: No module named 'torch'\" >&2; exit 1")

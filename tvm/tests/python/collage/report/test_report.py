@@ -399,6 +399,13 @@ def test_long_labels_are_tallied():
     assert label_of(names).startswith("add x5, op0, ") and label_of(names).endswith(", 2 others")
 
 
+def test_what_came_of_schedules_of_other_kernels_is_one_line():
+    found = dataclasses.replace(result(), transfers={"adapted": 12, "invalid": 3})
+    assert found.to_json()["transfers"] == {"adapted": 12, "invalid": 3}
+    assert "Schedules of other kernels that were tried: 12 adapted, 3 invalid\n" in printed(found)
+    assert "Schedules of other kernels" not in printed(result())
+
+
 def test_json_survives_a_round_trip_with_and_without_a_guard():
     for item in (result(), result(guard=False)):
         report = item.to_json()

@@ -4,19 +4,23 @@
 import json
 
 import pytest
-from transfer_nets import conv, dense, kernel, source
+from transfer_nets import TARGET, conv, dense, kernel, source
+from tuning_nets import some_lines
 from tvm.auto_scheduler import RecordReader
+from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.transfer.log import (
     distil,
     kernels_of,
     note_kernel,
     note_trial,
     read_ansor,
+    read_given,
     sources_of,
     steps_of,
     trial_key,
     trials_of,
 )
+from tvm.relay.collage.tuner.session import tuning_session
 from tvm.relay.collage.tuning import TuningLogError, load_records
 from tvm.relay.collage.tuning.logs import append_line
 from tvm.relay.collage.tuning.records import built_as
@@ -102,8 +106,32 @@ def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_no
 
 
 def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
-    sources_of([log])
-    assert "1 of 2 kernels" in caplog.text and str(log) in caplog.text
+    assert [each.kernel for each in sources_of([log])] == [kernel(conv)]
+    [message] = caplog.messages
+    assert message.startswith(f"1 of 2 kernels in {log} cannot be transferred: no comment of a log")
+    assert "`collage tt autoschedule MODEL --log LOG --trials 1`, with the model that" in message
+
+
+def test_a_log_of_another_tuner_is_no_source(log):
+    """Unless it has trials of Ansor's too; nor has an empty one a fault."""
+    lines = some_lines("autotvm", conv(), 1)
+    other = log.with_name("other.jsonl")
+    other.write_text("\n".join(lines) + "\n")
+    assert read_ansor(other) == []  # as of a log for new trials
+    wanted = f"{other}: all its trials are of autotvm, and only those of ansor can be used here"
+    for read in (read_given, lambda path: sources_of([log, path])):
+        with pytest.raises(TuningLogError) as caught:
+            read(other)
+        assert wanted in str(caught.value)
+        assert "name a log of `collage tt autoschedule`, or of a build with" in str(caught.value)
+    options = CollageOptions(transfer_log=[str(other)])
+    with pytest.raises(TuningLogError) as caught, tuning_session(options, TARGET, 1):
+        pass
+    assert wanted in str(caught.value)
+    append_line(log, lines[0])
+    assert len(read_given(log)) == 4 and len(sources_of([log])) == 1
+    other.write_text("# trial {}\n")
+    assert read_given(other) == []
 
 
 def test_steps_and_workload_are_where_ansor_has_them():

@@ -8,6 +8,7 @@ import json
 import pytest
 from relay_text import parse
 from transfer_nets import SIZE, TARGET, conv, dense, kernel, source
+from tuned_choices import judge_as, ship
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.errors import OptionError
@@ -15,7 +16,7 @@ from tvm.relay.collage.machine import environment
 from tvm.relay.collage.transfer import shipped
 from tvm.relay.collage.transfer.kernel import to_comment
 from tvm.relay.collage.transfer.log import sources_of
-from tvm.relay.collage.tuner import session, tuner
+from tvm.relay.collage.tuner import session
 from tvm.relay.collage.tuner.ansor_search import tasks_with_calls
 from tvm.relay.collage.tuning import load_records
 from tvm.target import Target
@@ -33,35 +34,59 @@ FAST = [["CI", 5], ["SP", 3, 2, 8, [2, 2], 1], ["FU", 6, [0, 1, 2]], ["AN", 6, 0
 IMAGE = f"Tensor[(1, 16, {SIZE}, {SIZE}), float32]"
 # As Ansor's searches name it: by its operators.
 KERNEL = dataclasses.replace(kernel(conv), name="vm_mod_fused_nn_contrib_conv2d_NCHWc_add_nn_relu")
-FACTS = {"nets": {"net": 16}, "cpu": "a CPU", "threads": 2, "date": "2026-11-24"}
+FACTS = {"nets": {"net": 16}, "cpu": "a CPU", "threads": 2, "tvm": "0.19.0", "date": "2026-11-24"}
+# Of vectors of 256 bits; those of TARGET have 128.
+WIDE = Target("llvm -mcpu=x86-64-v3")
 
 
 @pytest.fixture
 def records(tmp_path, monkeypatch):
-    """A file for vectors of 256 bits, which this CPU is said to have."""
+    """A file for vectors of TARGET's width, which this CPU is said to have."""
     monkeypatch.setattr(shipped, "RECORDS", tmp_path)
-    monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset({"avx2", "fma"}))
-    path = tmp_path / "x86-256.jsonl"
+    monkeypatch.setattr(environment, "read_cpu_flags", frozenset)
+    path = tmp_path / "x86-128.jsonl"
     line = source(FAST).line.replace(str(TARGET), "llvm -mcpu=other")
     path.write_text(f"{shipped.MADE}{json.dumps(FACTS)}\n{to_comment(KERNEL)}\n{line}\n")
     return path
 
 
-def test_the_width_of_the_vectors_decides(records, monkeypatch):
+def test_the_width_of_the_vectors_decides(records):
     assert [environment.vector_bits(flags) for flags in ({"avx512f"}, {"avx2"}, set())] == [
         512,
         256,
         128,
     ]
-    assert shipped.shipped_log() == records and shipped.log_named("shipped") == str(records)
-    assert shipped.log_named("other.jsonl") == "other.jsonl"
+    for target, bits in [
+        (TARGET, 128),
+        (WIDE, 256),
+        (Target("llvm -mcpu=x86-64-v4"), 512),
+        (Target("llvm -mcpu=x86-64-v4 -mattr=-avx512f"), 256),
+        (Target("llvm -mtriple=aarch64-linux-gnu"), 128),
+        (Target("c"), 128),
+    ]:
+        assert shipped.path_for(target) == records.with_name(f"x86-{bits}.jsonl")
+
+
+def test_a_target_has_those_of_its_own_width_whatever_this_cpu_has(records, monkeypatch):
+    monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset({"avx2", "fma"}))
+    assert shipped.log_named("shipped", TARGET) == str(shipped.shipped_log(TARGET)) == str(records)
+    assert shipped.log_named("other.jsonl", TARGET) == "other.jsonl"
     [line] = shipped.shipped_lines(TARGET)
     assert (line.target, line.origin) == (str(TARGET), "shipped")
-    assert shipped.shipped_kernels() == [KERNEL] and shipped.made(records) == FACTS
-    monkeypatch.setattr(environment, "read_cpu_flags", frozenset)
-    assert shipped.shipped_log() is None and shipped.shipped_lines(TARGET) == []
-    with pytest.raises(OptionError, match="CPUs with vectors of 128 bits"):
-        shipped.log_named("shipped")
+    assert shipped.shipped_kernels(TARGET) == [KERNEL] and shipped.made(records) == FACTS
+    assert shipped.shipped_log(WIDE) is None and shipped.shipped_lines(WIDE) == []
+    assert shipped.shipped_kernels(WIDE) == []
+    with pytest.raises(OptionError, match="CPUs with vectors of 256 bits"):
+        shipped.log_named("shipped", WIDE)
+    assert shipped.shipped_log() is None  # for this CPU
+
+
+def test_the_command_takes_those_of_the_target_that_is_named(records, tmp_path, capsys):
+    choose = ["tt", "choose", str(tmp_path / "net.onnx"), "--from", "shipped", "--target"]
+    assert main([*choose, str(WIDE)]) == 2
+    assert "no schedules are shipped for CPUs with vectors of 256" in capsys.readouterr().err
+    assert main([*choose, str(TARGET)]) == 1
+    assert "net.onnx cannot be read" in capsys.readouterr().err
 
 
 def test_a_module_without_such_an_operator_of_that_size_is_known_at_once(records):
@@ -101,33 +126,46 @@ def test_what_turns_them_off_is_told(records, caplog):
     assert not caplog.messages, "nor is one told who did not ask for them"
 
 
-@pytest.mark.parametrize("is_better", [True, False])
-def test_a_build_that_uses_them_judges_them_and_says_whose(records, is_better, monkeypatch):
-    monkeypatch.setattr(tuner, "_is_better", lambda after, before: is_better)
+@pytest.mark.parametrize(
+    ("is_better", "plan", "origins"),
+    [(True, "tvm", {"shipped": 1}), (True, "tvm-untuned", {}), (False, "tvm", {})],
+    ids=["used", "slower end to end", "slower"],
+)
+def test_a_build_that_uses_them_judges_them_and_says_whose(
+    records, is_better, plan, origins, monkeypatch
+):
+    judged = judge_as(is_better, monkeypatch)
+    ship(plan, monkeypatch)
     result = optimize(conv(), None, [TARGET, Target("dnnl")], CollageOptions(**FIELDS))
+    [costs] = judged
+    assert all(cost.is_usable for cost in costs)  # with the schedule and without
     names = {item.name for item in result.guard.comparisons}
     assert ("tvm-untuned" in names) == is_better  # else nothing differs from a build without
-    if not is_better or result.plan.endswith("untuned"):
-        assert not result.records
-    else:
-        assert result.records.origins() == {"shipped": 1}
-        assert "schedules: 1 shipped" in result.Summary()
+    assert (result.plan, result.records.origins()) == (plan, origins)
+    assert ("schedules: 1 shipped" in result.Summary()) == bool(origins)
 
 
 def test_they_can_be_transferred(records):
-    [found] = sources_of([shipped.log_named("shipped")])
+    [found] = sources_of([shipped.log_named("shipped", TARGET)])
     assert found.kernel == KERNEL
 
 
 def test_the_store_tells_of_them(records, capsys, monkeypatch):
     assert main(["store", "shipped"]) == 0
-    text = capsys.readouterr().out
-    assert "schedules of 1 kernels of net (16 trials a kernel)" in text and "a CPU" in text
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == f"schedules of 1 kernels, for vectors of 128 bits; {records}"
+    assert second == (
+        "made for net (at least 16 trials a kernel), on a CPU, 2 threads, with TVM 0.19.0, "
+        "2026-11-24"
+    )
     assert main(["store", "shipped", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["made"] == FACTS
-    monkeypatch.setattr(environment, "read_cpu_flags", frozenset)
+    records.write_text(records.read_text().partition("\n")[2])
     assert main(["store", "shipped"]) == 0
-    assert "none for this CPU, whose vectors have 128 bits" in capsys.readouterr().out
+    assert "the file does not say how it was made" in capsys.readouterr().out
+    monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset({"avx2"}))
+    assert main(["store", "shipped"]) == 0
+    assert "none for this CPU, whose vectors have 256 bits" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", sorted(shipped.RECORDS.glob("*")), ids=lambda path: path.name)
@@ -135,7 +173,7 @@ def test_what_is_really_shipped_is_small_names_its_making_and_can_be_used(path):
     assert path.name in {f"x86-{bits}.jsonl" for bits in (128, 256, 512)}
     assert path.stat().st_size < 5_000_000
     facts = shipped.made(path)
-    assert facts["nets"] and facts["cpu"] and facts["threads"] >= 1
+    assert facts["nets"] and facts["cpu"] and facts["tvm"] and facts["threads"] >= 1
     sources = sources_of([path])
     assert len(sources) == len(load_records([path], TARGET)) > 0
     assert {each.kernel.workload for each in sources} == {
@@ -150,13 +188,14 @@ PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), f
 
 
 @pytest.mark.parametrize(
-    ("flags", "serve"),
-    [(set(), False), ({"avx2"}, True), ({"avx2", "avx512f"}, True)],
-    ids=["128", "256", "512"],
+    ("level", "serve"), [(2, False), (3, True), (4, True)], ids=["128", "256", "512"]
 )
-def test_what_is_really_shipped_serves_vectors_of_its_width(flags, serve, monkeypatch):
+@pytest.mark.parametrize("flags", [set(), {"avx2"}, {"avx2", "avx512f"}], ids=str)
+def test_what_is_really_shipped_serves_targets_of_its_width(level, serve, flags, monkeypatch):
+    """Whatever this CPU has."""
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags))
-    offer = session.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), TARGET)
-    tasks = {workload for workload, *_ in tasks_with_calls(parse(PRODUCT), TARGET)}
+    target = Target(f"llvm -mcpu=x86-64-v{level}")
+    offer = session.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), target)
+    tasks = {workload for workload, *_ in tasks_with_calls(parse(PRODUCT), target)}
     assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
     assert serve or offer == session.Shipped()

@@ -66,7 +66,7 @@ def test_ansors_log_is_cut_after_the_time_of_the_transfers_and_where_it_matches(
     assert [side.search_seconds for side in found.sides] == [0.0, 4.0, 4.0, 11.0, 51.0]
     assert found.model == "net" and found.matching_seconds == 11.0
     assert found.of("transferred").speedup.value == pytest.approx(2.0)
-    assert found.share_of_gain == pytest.approx(1.0 / 1.5)
+    assert found.share_of_gain.value == pytest.approx(1.0 / 1.5)
     digests = {name: records.digest() for name, records in asked.items()}
     assert len(set(digests.values())) == 3  # the transferred one is that which matches
     assert digests["transferred"] == digests["ansor matching"]
@@ -88,6 +88,20 @@ def test_a_search_that_never_matches_says_how_long_it_was(logs, monkeypatch, tmp
     found, asked = compared((logs[0], slow), monkeypatch)
     assert found.matching_seconds is None and "ansor matching" not in asked
     assert "did not match within 1 s" in "\n".join(found.lines())
+
+
+@pytest.mark.parametrize(
+    ("transferred", "share"),
+    [
+        (Interval(1.5, 1.4, 1.6), (0.5, 0.2, 1.2)),
+        (Interval(0.9, 0.8, 1.1), (-0.1, -0.4, 0.2)),
+    ],
+    ids=str,
+)
+def test_the_share_is_as_sure_as_both_speed_ups(transferred, share):
+    speedups = {"transferred": transferred, "ansor": Interval(2.0, 1.5, 3.0)}
+    sides = [Side(name, 1.0, speedup, 1e-3) for name, speedup in speedups.items()]
+    assert Gain("net", tuple(sides), {}, None).share_of_gain == pytest.approx(share)
 
 
 @pytest.mark.parametrize("gained", [Interval(1.0, 1.0, 1.0), Interval(1.5, 0.9, 2.0)], ids=str)

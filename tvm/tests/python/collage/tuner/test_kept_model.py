@@ -95,6 +95,14 @@ def test_a_trial_that_failed_teaches_nothing(tmp_path):
     assert model.trials == 2
 
 
+def test_where_it_cannot_be_written_a_warning_says_so_and_the_search_goes_on(tmp_path, caplog):
+    model = KeptModel(tmp_path / "absent" / "kept.npz")
+    model.learn(*trials(task(conv), 4))
+    assert model.trials == 4
+    [warning] = caplog.messages
+    assert "kept.npz: [Errno 2]" in warning and warning.endswith("make room there")
+
+
 def test_a_damaged_file_is_forgotten_with_a_warning(tmp_path, caplog):
     path = tmp_path / "kept.npz"
     path.write_bytes(b"PK no zip")

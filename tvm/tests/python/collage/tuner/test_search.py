@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """TVM's own searchers, each with a few trials of one tiny convolution, in a worker process."""
 
+import collections
 import json
+import unittest.mock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +13,7 @@ import tuning_fakes
 import tvm
 from transfer_nets import task
 from tuning_nets import KINDS, TARGET, conv, dense, some_lines
-from tvm import auto_scheduler
+from tvm import auto_scheduler, autotvm
 from tvm.auto_scheduler import LayoutRewriteOption
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay.collage import CollageOptions, optimize
@@ -171,6 +174,37 @@ def test_ansors_trials_are_in_the_log_when_the_search_is_ended_within_a_round(
     assert len({line.text for line in read_log(log)}) == len(history) + 2 == 5
 
 
+def reasons_of_a_trial(kind):
+    """What makes one trial of a kind's search, and gives the reason that it failed for."""
+    if kind == "ansor":
+        entry = auto_scheduler.MeasureInput(task(), task().compute_dag.get_init_state())
+        return lambda: str(ansor_search._measure(entry).error_msg)
+    if kind == "autotvm":
+        [(_, found)] = autotvm_search.tasks_of(conv(**SMALL), TARGET).values()
+        entry = autotvm.MeasureInput(TARGET, found, found.config_space.get(0))
+        return lambda: str(autotvm_search._measure(entry).costs)
+    metaschedule_search._waiting[:] = [tvm.IRModule()]
+    entry = SimpleNamespace(args_info=[], artifact_path="0")
+    runner = metaschedule_search._Runner(TARGET)
+    return lambda: str(runner._measure(entry).result().error_msg)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_of_the_machine_is_no_failed_trial(kind, monkeypatch):
+    def raising(error):
+        def fail(*_):
+            raise error
+
+        monkeypatch.setattr(f"{step.__package__}.{kind}_search.build_kernel", fail)
+
+    reason = reasons_of_a_trial(kind)
+    raising(ValueError("no such loop"))
+    assert "no such loop" in reason()
+    raising(MemoryError("of the machine"))
+    with pytest.raises(MemoryError):
+        reason()
+
+
 def test_ansors_cost_model_learns_once_a_round(tmp_path, monkeypatch):
     learnt = []
 
@@ -313,23 +347,33 @@ def test_autotvms_model_begins_with_trials_of_the_template_for_other_kernels(tmp
     assert loaded == [16]  # below a batch it is no history, and dense is another template
 
 
+class MetaSchedulesModel:
+    """A fake of its cost model, which is what it has learnt."""
+
+    def __init__(self, num_warmup_samples):
+        self.booster, self.data, self.data_size = None, collections.OrderedDict(), 0
+
+    def load(self, path):
+        with open(path) as file:
+            self.booster = file.read()
+        if self.booster == "damaged":
+            raise ValueError("no tar")
+        self.data.update(old=SimpleNamespace(costs=[1.0] * 3), new=SimpleNamespace(costs=[1.0]))
+        self.data_size = 4
+
+    def save(self, path):
+        with open(path, "w") as file:
+            file.write(self.booster)
+
+
+@pytest.fixture
+def metaschedules_model(monkeypatch):
+    monkeypatch.setattr(metaschedule_search.ms.cost_model, "XGBModel", MetaSchedulesModel)
+
+
+@pytest.mark.usefixtures("metaschedules_model")
 def test_metaschedules_model_is_kept_beside_the_log(tmp_path, monkeypatch, caplog):
     log, kept = str(tmp_path / "log.jsonl"), tmp_path / "log.jsonl.learnt.tar"
-
-    class Model:
-        def __init__(self, num_warmup_samples):
-            self.booster, self.data, self.data_size = None, {}, 0
-
-        def load(self, path):
-            if kept.read_text() == "damaged":
-                raise ValueError("no tar")
-            self.booster = kept.read_text()
-
-        def save(self, path):
-            with open(path, "w") as file:
-                file.write(self.booster)
-
-    monkeypatch.setattr(metaschedule_search.ms.cost_model, "XGBModel", Model)
     model = metaschedule_search._kept_model(log)
     metaschedule_search._keep(model, log)
     assert not kept.exists()  # it has learnt nothing
@@ -337,8 +381,33 @@ def test_metaschedules_model_is_kept_beside_the_log(tmp_path, monkeypatch, caplo
     metaschedule_search._keep(model, log)
     assert metaschedule_search._kept_model(log).booster == "learnt"
     assert list(tmp_path.iterdir()) == [kept]
+    # Of too many trials those of the last kernels count.
+    monkeypatch.setattr(metaschedule_search, "KEPT_TRIALS", 3)
+    model = metaschedule_search._kept_model(log)
+    assert (list(model.data), model.data_size) == (["new"], 1)
+    # What cannot be written costs time alone.
+    model.booster = object()
+    metaschedule_search._keep(model, log)
+    assert "learnt.tar: " in caplog.text and kept.read_text() == "learnt"
+    assert list(tmp_path.iterdir()) == [kept]
     kept.write_text("damaged")
     assert metaschedule_search._kept_model(log).booster is None and "forgotten" in caplog.text
+
+
+@pytest.mark.usefixtures("metaschedules_model")
+def test_a_search_of_metaschedule_that_is_stopped_keeps_what_it_learnt(tmp_path, monkeypatch):
+    def stopped(cost_model, measure_callbacks, **_):
+        cost_model.booster = "learnt in a round"
+        measure_callbacks[-1]._inst.apply()
+        raise TimeoutError
+
+    # TVM's own takes many seconds to import schedules for GPUs.
+    monkeypatch.setattr(metaschedule_search.ms, "TuneContext", lambda **_: unittest.mock.Mock())
+    monkeypatch.setattr(metaschedule_search.ms.tune, "tune_tasks", stopped)
+    log = str(tmp_path / "log.jsonl")
+    with pytest.raises(TimeoutError):
+        metaschedule_search.search((None, TARGET), 2, [], log, model="xgb", seed=0)
+    assert metaschedule_search._kept_model(log).booster == "learnt in a round"
 
 
 def test_a_log_that_is_not_there_yet_has_no_trials_and_one_that_is_none_is_an_error(tmp_path):

@@ -16,6 +16,7 @@ from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.tuner import budget, session
 from tvm.relay.collage.tuner.device import DeviceTrials
+from tvm.relay.collage.tuner.transfer import TransferError
 from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
 from tvm.relay.collage.tuning import TuningRecords, load_records
 from tvm.relay.collage.tuning.logs import read_log
@@ -200,6 +201,24 @@ def test_who_asks_the_log_alone_waits_for_nobody(world, monkeypatch):
     )
     world.tune(tuner, "conv")
     assert tuner.transferred == {workload("conv"): [known]}
+    assert tuner.transfers == {"exact": 1}
+    assert "1 given others' schedules (1 exact), " in tuner.Summary()
+
+
+def test_where_schedules_cannot_be_tried_the_task_alone_is_given_up(world, caplog):
+    def fail(*_):
+        raise TransferError("no schedule can be tried on conv")
+
+    tuner = world.tuner()
+    tuner._kernels = {workload("conv"): object()}
+    tuner._transfer = types.SimpleNamespace(
+        sources_for=lambda kernel: ["a source"] if kernel else [], to_kernel=fail
+    )
+    world.tune(tuner, "conv", "dense")
+    assert tuner.failed == {workload("conv"): "conv: no schedule can be tried on conv"}
+    assert "no schedule can be tried on conv" in caplog.text
+    assert list(tuner.searched.values()) == ["dense"] and words(tuner.records) == ["dense"]
+    assert tuner.transfers == {}
 
 
 def test_a_search_that_was_killed_goes_on_where_its_log_ends(world):

@@ -237,12 +237,22 @@ def _shipped(options: argparse.Namespace) -> int:
     elif path is None:
         print(f"none for this CPU, whose vectors have {bits} bits")
     else:
-        nets = ", ".join(
-            f"{net} ({trials} trials a kernel)" for net, trials in facts["nets"].items()
-        )
-        print(f"schedules of {len(kernels)} kernels of {nets}, for vectors of {bits} bits; {path}")
-        print(f"made on {facts['cpu']}, {facts['threads']} threads, {facts['date']}")
+        print(f"schedules of {len(kernels)} kernels, for vectors of {bits} bits; {path}")
+        print(_made_text(facts))
     return 0
+
+
+def _made_text(facts: dict[str, Any]) -> str:
+    """How a file of schedules was made; it is a log, which need not say."""
+    if not facts:
+        return "the file does not say how it was made"
+    nets = ", ".join(
+        f"{net} (at least {trials} trials a kernel)" for net, trials in facts["nets"].items()
+    )
+    return (
+        f"made for {nets}, on {facts['cpu']}, {facts['threads']} threads, with TVM "
+        f"{facts['tvm']}, {facts['date']}"
+    )
 
 
 def _check(options: argparse.Namespace) -> int:

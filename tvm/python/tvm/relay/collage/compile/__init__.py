@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building: from a Relay module to a library, fast, by TVM's own pipeline (see docs/compile.md)."""
 
-from .executors import build_whole, check_runs, executor_of
+from .executors import build_whole, check_calls_parts, check_runs, executor_of
 from .fast_passes import fast_passes
 from .fold import fold_constants
 from .library import build_library, build_vm
@@ -12,6 +12,7 @@ __all__ = [
     "build_library",
     "build_vm",
     "build_whole",
+    "check_calls_parts",
     "check_runs",
     "executor_of",
     "fast_passes",

@@ -7,14 +7,14 @@ Test: compile/test_executors.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
 from tvm import relay
 from tvm.runtime.vm import Executable
 
-from ..errors import ModuleError
+from ..errors import ExecutorError, ModuleError
 from ..external import is_external_function
 from ..module_check import open_inputs, shapes_text
 from ..relay_util.walk import children_of, post_order
@@ -43,6 +43,22 @@ def check_runs(mod: tvm.IRModule, executor: str) -> None:
         raise ModuleError(
             f"the {executor} executor runs one function of operators with fixed shapes, but "
             f"{reason}: use relay.vm.compile"
+        )
+
+
+def check_calls_parts(executor: str, runtime: Any, backends: Sequence[str]) -> None:
+    """ExecutorError for an executor, or a runtime that was given, that cannot call parts of these
+    external backends."""
+    names = ", ".join(backends)
+    if backends and executor not in (GRAPH, VM):
+        raise ExecutorError(
+            f"the {executor} executor cannot call parts of external backends ({names}): use the "
+            "graph executor or the VM, or give the host target alone"
+        )
+    if backends and runtime is not None and runtime.name != "cpp":
+        raise ExecutorError(
+            f"the {runtime.name} runtime cannot call parts of external backends ({names}), which "
+            "are modules of TVM's C++ runtime: use Runtime('cpp'), or give the host target alone"
         )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Iterable, Iterator
@@ -188,20 +189,23 @@ def open_store(
             raise
         warn_once(f"{error}; costs are measured and not kept")
         return None
-    environment, version_of = None, stored_version
+    environment = None
     if device is not None:
         environment = Environment.of_device(device.cpu, device.threads, measuring)
-
-        def version_of(backend: str) -> str | None:
-            return stored_version(backend) and device.backends.get(backend)
-
     return StoredCosts(
         store,
         measuring,
-        version_of,
+        functools.partial(version_of, device=device),
         retry_failed=options.retry_failed,
         environment=environment,
     )
+
+
+def version_of(backend: str, device: DeviceInfo | None) -> str | None:
+    """The version that keys a backend's stored costs, the device's where one measures; None when
+    they cannot be stored."""
+    own = stored_version(backend)
+    return own if device is None else own and device.backends.get(backend)
 
 
 def _is_ours(module: str) -> bool:

@@ -48,8 +48,9 @@ def result_to_json(result: Any) -> dict[str, Any]:
     `failed` by status, how many are `noisy`, `verified` (outputs compared with TVM's) and
     `not_verified` (asked for, but there was nothing to compare with). kernels: by which of its
     kernels each step runs that has several, and what each took. schedules: how many tuning records
-    TVM's kernels may have of whom, {} without any. graph_search: what the search of
-    whole plans tried, in that order (GraphSearch.to_json), null without one. summary: one line.
+    TVM's kernels may have of whom, {} without any. transfers: how many schedules of other kernels
+    came to what when they were tried, {} for none. graph_search: what the search of whole plans
+    tried, in that order (GraphSearch.to_json), null without one. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -68,6 +69,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "costs": dict(result.costs),
         "kernels": [_step(choice) for choice in result.kernels],
         "schedules": result.records.origins(),
+        "transfers": dict(result.transfers),
         "graph_search": result.search.to_json() if result.search else None,
     }
     return {"summary": Summary(report), **report}
@@ -107,6 +109,11 @@ def Summary(report: dict[str, Any]) -> str:
     if report["seconds"]:
         pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
     return "; ".join(pieces)
+
+
+def transfers_text(report: dict[str, Any]) -> str:
+    """How schedules of other kernels did; "" where none was tried."""
+    return ", ".join(f"{n} {outcome}" for outcome, n in report.get("transfers", {}).items())
 
 
 def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:

@@ -29,6 +29,7 @@ _TOP = {
     "costs": ("object", "how many costs came from where"),
     "kernels": ("array", "by which kernel each step runs that has several"),
     "schedules": ("object", "how many tuning records TVM's kernels may have, by who found them"),
+    "transfers": ("object", "how many schedules of other kernels were tried, by what came of it"),
     "colours": ("object", "by backend, those that backends declare, so that pictures are alike"),
 }
 # Those of the report that a replay is of which are about its measurements.

@@ -23,6 +23,7 @@ from .facts import (
     plan_remarks,
     ratio_text,
     result_to_json,
+    transfers_text,
 )
 from .head import head_lines
 from .times import plan_time, sum_remark
@@ -94,6 +95,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
         print_titled(f"What ships: plan {report['plan']}", placement_table(report), console)
     if report["kernels"]:
         print_titled("Steps that have several kernels", kernels_table(report), console)
+    if transfers := transfers_text(report):
+        console.print(f"Schedules of other kernels that were tried: {transfers}")
     for function in report["functions"]:
         _print_function(function, report, console)
     if report["costs"] or any(not row["skipped"] for row in report["functions"]):

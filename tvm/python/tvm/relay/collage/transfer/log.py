@@ -19,11 +19,17 @@ from typing import Any
 
 from ..logs import warn_once
 from ..tuning.logs import Line, append_line, read_log
+from ..tuning.record import TuningLogError
 from ..tuning.records import built_as
 from .adapt import Step
 from .kernel import Kernel, kernels_in, to_comment
 
 KIND = "ansor"
+# What to do about a log that does not tell what its kernels are, as those of other tools do not.
+HOW_TO_TELL = (
+    "`collage tt autoschedule MODEL --log LOG --trials 1`, with the model that the log was made "
+    "for, adds that comment"
+)
 # A comment to other readers, as that of transfer/kernel.py, and what it says of the kernel; trials
 # of versions whose builds had nothing to tell apart say nothing.
 _TRIAL, _BUILT_AS = "# trial ", "built_as"
@@ -113,6 +119,22 @@ def read_ansor(path: str | os.PathLike[str]) -> list[Line]:
     return [line for line in read_log(path) if line.kind == KIND]
 
 
+def read_given(path: str | os.PathLike[str]) -> list[Line]:
+    """The same of a log that was given for its schedules, where none of Ansor's among trials of
+    other tuners is a TuningLogError too: else there would be nothing to do, and nobody would know
+    why. A log for new trials may have those of other tuners alone."""
+    lines = read_log(path)
+    found = [line for line in lines if line.kind == KIND]
+    if lines and not found:
+        kinds = " and ".join(sorted({line.kind for line in lines}))
+        raise TuningLogError(
+            f"tuning log {path}: all its trials are of {kinds}, and only those of {KIND} can be "
+            "used here: name a log of `collage tt autoschedule`, or of a build with the options "
+            f"tune=N and tuner={KIND}"
+        )
+    return found
+
+
 def distil(lines: Iterable[Line], best: int = 1) -> list[Line]:
     """The `best` fastest trials of each workload and target, the fastest first; no failed ones."""
     groups: dict[tuple[str, str], list[tuple[float, int, Line]]] = {}
@@ -128,16 +150,17 @@ def sources_of(paths: Sequence[str | os.PathLike[str]], best: int = 1) -> list[S
 
     TuningLogError. Trials whose kernel no log tells are left out, with a warning.
     """
-    named = [(line, str(path)) for path in paths for line in distil(read_ansor(path), best)]
+    named = [(line, str(path)) for path in paths for line in distil(read_given(path), best)]
     kernels = kernels_of(*paths)
     unknown = {line.workload for line, _ in named} - set(kernels)
     if unknown:
         _logger.warning(
             "%d of %d kernels in %s cannot be transferred: no comment of a log says what they are, "
-            "as logs of tune and of collage tt do",
+            "as logs of tune and of collage tt do; %s",
             len(unknown),
             len({line.workload for line, _ in named}),
             ", ".join(map(str, paths)),
+            HOW_TO_TELL,
         )
     return [
         Source(line.text, kernels[line.workload], log)

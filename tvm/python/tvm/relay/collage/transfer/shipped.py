@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The schedules that come with the package, for CPUs with vectors of the width of the machine's
-that they were found on. tools/make_records.py makes them. Test: transfer/test_shipped.py.
+"""The schedules that come with the package, for targets whose vectors are as wide as those of the
+target that they were found for. tools/make_records.py makes them. Test: transfer/test_shipped.py.
 
 Docs: docs/transfer.md.
 """
@@ -15,6 +15,8 @@ from typing import Any
 
 import tvm
 from tvm.relay.op import OpPattern
+from tvm.target import Target
+from tvm.target.codegen import target_has_features
 
 from ..errors import OptionError
 from ..machine.environment import vector_bits
@@ -30,23 +32,35 @@ RECORDS = Path(__file__).parent / "records"
 MADE = "# made "
 
 
-def shipped_log(bits: int | None = None) -> Path | None:
-    """The file for such vectors, this CPU's by default; None where none is shipped."""
-    path = RECORDS / f"x86-{vector_bits() if bits is None else bits}.jsonl"
+def bits_of(target: Target | None) -> int:
+    """Of the widest vectors of floats that TVM's code for the target uses, or this CPU's."""
+    if target is None:
+        return vector_bits()
+    return vector_bits(flag for flag in ("avx512f", "avx2") if target_has_features(flag, target))
+
+
+def path_for(target: Target | None) -> Path:
+    """Where the file for a target is, if there is one."""
+    return RECORDS / f"x86-{bits_of(target)}.jsonl"
+
+
+def shipped_log(target: Target | None = None) -> Path | None:
+    """The file for a target, by default for this CPU; None where none is shipped."""
+    path = path_for(target)
     return path if path.exists() else None
 
 
-def shipped_lines(target: tvm.target.Target) -> list[Line]:
-    """Their trials as if they had been made for the target, which says more than the width of its
+def shipped_lines(target: Target) -> list[Line]:
+    """Its trials as if they had been made for the target, which says more than the width of its
     vectors; none where none is shipped."""
-    path = shipped_log()
+    path = shipped_log(target)
     lines = read_ansor(path) if path else []
     return [_for(line, str(target)) for line in lines]
 
 
-def shipped_kernels() -> list[Kernel]:
+def shipped_kernels(target: Target | None = None) -> list[Kernel]:
     """The kernels that they were found for."""
-    path = shipped_log()
+    path = shipped_log(target)
     return list(kernels_of(path).values()) if path else []
 
 
@@ -57,15 +71,15 @@ def made(path: Path) -> dict[str, Any]:
     return json.loads(first[len(MADE) :]) if first.startswith(MADE) else {}
 
 
-def log_named(name: str) -> str:
-    """The path that is meant: a file's own, or that of the records that are shipped. OptionError
-    where none are for this CPU."""
+def log_named(name: str, target: Target | None = None) -> str:
+    """The path that is meant: a file's own, or that of the records that are shipped for the target,
+    by default for this CPU. OptionError where there are none."""
     if name != NAME:
         return name
-    path = shipped_log()
+    path = shipped_log(target)
     if path is None:
         raise OptionError(
-            f"no schedules are shipped for CPUs with vectors of {vector_bits()} bits: name a log "
+            f"no schedules are shipped for CPUs with vectors of {bits_of(target)} bits: name a log "
             "of your own (collage tt autoschedule makes one)"
         )
     return str(path)

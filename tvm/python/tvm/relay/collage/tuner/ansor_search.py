@@ -19,7 +19,7 @@ from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallbac
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
 from ..compile.matmul_axes import matmul_axes, traced_alone
-from ..exec.machine_fault import MachineFault
+from ..exec.machine_fault import fault_of, kills_for_memory
 from ..transfer.kernel import kernel_of
 from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
@@ -127,7 +127,7 @@ def _build_and_run(log: str, inputs: Any, *_: Any) -> list[Any]:
 
 def _measure(entry: Any) -> Any:
     """A MeasureResult; of a schedule that cannot be built or run, one that says so."""
-    start = time.time()
+    start, kills_before = time.time(), kills_for_memory()
     result = auto_scheduler.MeasureResult
     try:
         schedule, arguments = entry.task.compute_dag.apply_steps_from_state(
@@ -135,9 +135,9 @@ def _measure(entry: Any) -> Any:
         )
         function = build_kernel(entry.task.target, schedule, arguments)
         costs = seconds_of_kernel(function, tensor_arguments(arguments))
-    except MachineFault:
-        raise
-    except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
+    except Exception as error:  # one bad schedule among many: data
+        if fault_of(error, kills_before):
+            raise
         number = MeasureErrorNo.RUNTIME_DEVICE
         return result([1e10], number, str(error)[-300:], time.time() - start, start)
     return result(costs, MeasureErrorNo.NO_ERROR, "", time.time() - start, start)

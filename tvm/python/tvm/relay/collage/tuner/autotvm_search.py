@@ -14,7 +14,7 @@ from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
 from ..compile.exact_bytes import exact_bytes
-from ..exec.machine_fault import MachineFault
+from ..exec.machine_fault import fault_of, kills_for_memory
 from ..tuning.logs import Line, append_line, read_log
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
@@ -68,7 +68,7 @@ def _trials_alike(task: Any, log: str) -> list[Line]:
 
 def _measure(entry: Any) -> Any:
     """A MeasureResult; of a configuration that cannot be built or run, one that says so."""
-    start = time.time()
+    start, kills_before = time.time(), kills_for_memory()
     number = autotvm.MeasureErrorNo
     try:
         with entry.target, exact_bytes():
@@ -77,9 +77,9 @@ def _measure(entry: Any) -> Any:
                 raise ValueError(str(entry.config.errors))
             function = build_kernel(entry.target, schedule, arguments)
         costs = seconds_of_kernel(function, tensor_arguments(arguments))
-    except MachineFault:
-        raise
-    except Exception as error:  # noqa: BLE001 - one bad configuration among many: data
+    except Exception as error:  # one bad configuration among many: data
+        if fault_of(error, kills_before):
+            raise
         failure = (str(type(error).__name__), str(error)[-300:])
         return autotvm.MeasureResult(failure, number.RUNTIME_DEVICE, time.time() - start, start)
     return autotvm.MeasureResult(tuple(costs), number.NO_ERROR, time.time() - start, start)

@@ -67,13 +67,19 @@ class Gain:
         return {side.name: side for side in self.sides}[name]
 
     @property
-    def share_of_gain(self) -> float | None:
+    def share_of_gain(self) -> Interval | None:
         """Of what Ansor gained at last, how much transfers gained: (speed-up - 1) of both; None
-        where it is not sure that Ansor gained something, or one of them failed."""
+        where it is not sure that Ansor gained something, or one of them failed. The bounds are the
+        least and the most that both intervals allow, whether or not one error goes with another."""
         transferred, ansor = self.of(TRANSFERRED).speedup, self.of(ANSOR).speedup
         if transferred is None or ansor is None or ansor.low <= 1:
             return None
-        return (transferred.value - 1) / (ansor.value - 1)
+        bounds = [
+            (gained - 1) / (of - 1)
+            for gained in (transferred.low, transferred.high)
+            for of in (ansor.low, ansor.high)
+        ]
+        return Interval((transferred.value - 1) / (ansor.value - 1), min(bounds), max(bounds))
 
     def lines(self) -> list[str]:
         """For people."""
@@ -84,7 +90,7 @@ class Gain:
             times = f", {self.matching_seconds / took:.1f} times as long" if took else ""
             match = f"Ansor's kernels matched after {self.matching_seconds:.0f} s{times}"
         share = self.share_of_gain
-        gained = [] if share is None else [f"share of Ansor's gain: {100 * share:.0f} %"]
+        gained = [] if share is None else [f"share of Ansor's gain: {percent(share)}"]
         return [f"{self.model}:", *(side.Summary() for side in self.sides), match, *gained]
 
     def to_json(self) -> dict[str, Any]:
@@ -102,6 +108,11 @@ class Gain:
             for side in fields["sides"]
         )
         return cls(**{**fields, "sides": sides})
+
+
+def percent(share: Interval) -> str:
+    """Hundred times a share, for people."""
+    return Interval(*(100 * each for each in share)).Summary(".0f", "%")
 
 
 def compare_searches(

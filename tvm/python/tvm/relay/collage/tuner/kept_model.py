@@ -21,6 +21,8 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
+from ..logs import warn_once
+
 _logger = logging.getLogger(__name__)
 # A fit to so many takes 2 s of CPU, and the file 5 MB; each round of trials ends with both.
 KEPT_TRIALS = 2000
@@ -118,9 +120,10 @@ class KeptModel(auto_scheduler.XGBModel):
         self._features, self._seconds, self._tasks = features, seconds, tasks
 
     def _save(self) -> None:
+        """A warning where that cannot be: only time is lost."""
         counts = [len(rows) for rows in self._features]
-        with contextlib.suppress(OSError):  # only time is lost
-            temporary = self._path.with_suffix(f".{os.getpid()}.tmp.npz")
+        temporary = self._path.with_suffix(f".{os.getpid()}.tmp.npz")
+        try:
             np.savez_compressed(
                 temporary,
                 counts=np.asarray(counts),
@@ -129,6 +132,11 @@ class KeptModel(auto_scheduler.XGBModel):
                 tasks=np.asarray(self._tasks),
             )
             os.replace(temporary, self._path)
+        except OSError as error:
+            warn_once(f"what was learnt cannot be kept in {self._path}: {error}; make room there")
+        finally:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
 
 
 def _digest(task: Any) -> str:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import tempfile
@@ -15,7 +16,8 @@ from tvm.meta_schedule.builder import BuilderResult
 from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
 from tvm.meta_schedule.utils import derived_object
 
-from ..exec.machine_fault import MachineFault
+from ..exec.machine_fault import fault_of, kills_for_memory
+from ..logs import warn_once
 from ..tuning.logs import Line, append_line
 from ..tuning.metaschedule_records import read_pairs, write_pairs
 from .trial import build_kernel, seconds_of_kernel
@@ -23,7 +25,7 @@ from .trial import build_kernel, seconds_of_kernel
 _logger = logging.getLogger(__name__)
 # Trials that are chosen at once, by one fit of the cost model.
 _ROUND = 16
-# That the cost model remembers.
+# That the cost model of a search begins with.
 KEPT_TRIALS = 2000
 
 
@@ -68,10 +70,9 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
                 ms.measure_callback.AddToDatabase(),
                 ms.measure_callback.UpdateCostModel(),
                 _Append(Path(folder), log, len(history)),
+                *([_KeepModel(cost_model, log)] if model == "xgb" else []),
             ],
         )
-    if model == "xgb":
-        _keep(cost_model, log)
 
 
 def _kept_model(log: str) -> Any:
@@ -83,19 +84,28 @@ def _kept_model(log: str) -> Any:
         except Exception as error:  # noqa: BLE001 - tar, numpy and xgboost raise kinds of their own
             _logger.warning("what was learnt in %s is forgotten: %s", kept, error)
             return ms.cost_model.XGBModel(num_warmup_samples=_ROUND)
+    # Here and not as it is written: a model whose data do not grow is fitted no more.
+    while model.data_size > KEPT_TRIALS and len(model.data) > 1:
+        _, oldest = model.data.popitem(last=False)
+        model.data_size -= len(oldest.costs)
     return model
 
 
 def _keep(model: Any, log: str) -> None:
-    """Write what the model learnt from, the last trials, beside the log."""
+    """Write what the model learnt from beside the log. A warning where that cannot be: only time is
+    lost."""
     if model.booster is None:
         return
-    while model.data_size > KEPT_TRIALS and len(model.data) > 1:
-        _, oldest = model.data.popitem(last=False)
-        model.data_size -= len(oldest.costs)
-    temporary = f"{_model_path(log)}.{os.getpid()}.tar"
-    model.save(temporary)
-    os.replace(temporary, _model_path(log))
+    kept = _model_path(log)
+    temporary = f"{kept}.{os.getpid()}.tar"
+    try:
+        model.save(temporary)
+        os.replace(temporary, kept)
+    except Exception as error:  # noqa: BLE001 - tar, numpy and xgboost raise kinds of their own
+        warn_once(f"what was learnt cannot be kept in {kept}: {error}; make room there")
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
 
 
 def _model_path(log: str) -> str:
@@ -150,15 +160,15 @@ class _Runner(ms.runner.PyRunner):
 
     def _measure(self, entry: Any) -> Any:
         arguments = [(list(map(int, info.shape)), str(info.dtype)) for info in entry.args_info]
+        kills_before = kills_for_memory()
         try:
             # Weights arrive in the layout that the schedule wants, as in a build.
             packed = tvm.tir.transform.RemoveWeightLayoutRewriteBlock(skip_ndarray_rewrite=True)
             function = build_kernel(self._target, packed(_waiting[int(entry.artifact_path)]))
             return LocalRunnerFuture(res=seconds_of_kernel(function, arguments))
-        except MachineFault:
-            raise
-        except Exception as error:  # noqa: BLE001 - one bad schedule among many: data
-            print(error)
+        except Exception as error:  # one bad schedule among many: data
+            if fault_of(error, kills_before):
+                raise
             return LocalRunnerFuture(error_message=str(error)[-300:])
 
 
@@ -175,3 +185,16 @@ class _Append(ms.measure_callback.PyMeasureCallback):
         for pair in pairs[self._known :]:
             append_line(self._log, pair)
         self._known = len(pairs)
+
+
+@derived_object
+class _KeepModel(ms.measure_callback.PyMeasureCallback):
+    """Keeps what the cost model has learnt by the end of a round: the search may be killed in the
+    next."""
+
+    def __init__(self, model: Any, log: str) -> None:
+        super().__init__()
+        self._model, self._log = model, log
+
+    def apply(self, *_: Any) -> None:
+        _keep(self._model, self._log)

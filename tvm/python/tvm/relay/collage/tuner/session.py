@@ -71,10 +71,11 @@ def shipped_of(options: Any, mod: tvm.IRModule, target: Any, is_here: bool = Tru
     if reason:
         _logger.info("the schedules of this package are not used: %s", reason)
         return Shipped()
-    kernels = shipped_kernels()
+    host = tvm.target.Target(target)
+    kernels = shipped_kernels(host)
     if not may_serve(mod, kernels):
         return Shipped()
-    return Shipped(shipped_lines(tvm.target.Target(target)), kernels)
+    return Shipped(shipped_lines(host), kernels)
 
 
 def _why_none_shipped(options: Any, target: Any, is_here: bool) -> str:
@@ -126,6 +127,7 @@ def tuning_session(
         named = options.tune_log
         log = Path(named).expanduser() if named else default_log(kind, device)
         make_folder(log.parent, option("tune_log", "the option tune_log"))
+    host = tvm.target.Target(target)
     tune_options = TuneOptions(
         kind=kind,
         trials=options.tune,
@@ -134,7 +136,7 @@ def tuning_session(
         model=options.tune_model,
         seed=options.seed,
         patience=options.tune_patience,
-        sources=sources_of([log_named(name) for name in options.transfer_log]),
+        sources=sources_of([log_named(name, host) for name in options.transfer_log]),
         known=shipped.lines,
         serves=lambda mod, judged: options.tunes() or shipped.may_serve(mod, judged),
     )

@@ -17,7 +17,9 @@ from pathlib import Path
 
 from ..costs.candidate import CandidateModule
 from ..errors import CollageError
+from ..exec.machine_fault import ADVICE, DEVICE, PASSING
 from ..exec.pool import Job
+from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source, note_trial, trial_key, trials_of
@@ -30,6 +32,10 @@ DIED = "died"
 TRIAL_SECONDS = 30.0
 # What is stopped after less of a trial's seconds says nothing of the schedule.
 _TELLING = 2 / 3
+
+
+class TransferError(CollageError, RuntimeError):
+    """Schedules cannot be tried on a kernel, by no fault of theirs."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +73,15 @@ class Transfer:
         self._list_step, self._trial_step = list_step, trial_step
 
     def kernels(self, candidate: CandidateModule, seconds: float = 300.0) -> list[Kernel]:
-        """The kernels of a candidate that Ansor has schedules for. CollageError."""
+        """The kernels of a candidate that Ansor has schedules for. TransferError."""
         arguments = {"candidate": _text(candidate)}
         job = Job("call", {"function": self._list_step, "arguments": arguments}, seconds)
         [reply] = self._workers.run([job], concurrency=1)
         if reply.outcome != "ok":
-            raise CollageError(f"the kernels of {candidate.label}: {reply.message}")
+            raise TransferError(
+                f"the kernels of {candidate.label} cannot be found ({reply.message}): "
+                + _advice(reply, "build it with TVM alone, which may say why")
+            )
         return [Kernel.from_json(fields) for fields in reply.value]
 
     def sources_for(self, kernel: Kernel) -> list[Source]:
@@ -91,7 +100,8 @@ class Transfer:
         """How all sources of its class do on a candidate's kernel, as far as the budget and its
         share of it, `seconds`, go.
 
-        What the log tells of is not tried again; nothing else runs while something is.
+        What the log tells of is not tried again; nothing else runs while something is. What a fault
+        of the machine ended is told and not noted: another run tries it again. TransferError.
         """
         known = trials_of(self._log)
         sources = self._by_key(candidate, kernel)
@@ -110,16 +120,22 @@ class Transfer:
                 if not is_warm:
                     self.kernels(candidate)
                 start = time.monotonic()
-                trial = self._try(candidate, kernel, source, left)
-                if trial is None:
+                reply = self._try(candidate, kernel, source, left)
+                is_warm = reply.outcome == "ok"
+                if reply.fault in PASSING:
+                    _logger.warning(
+                        "a schedule is not tried on %s in this run: %s", kernel.name, _told(reply)
+                    )
+                    continue
+                if reply.outcome == "lost" or reply.fault:
+                    _logger.warning(
+                        "no more schedules are tried on %s: %s", kernel.name, _told(reply)
+                    )
                     break
-                trial = dataclasses.replace(trial, took=time.monotonic() - start)
-                is_warm = trial.outcome != DIED
                 if not is_warm and left < _TELLING * self._trial_seconds:
                     continue
-                facts = dataclasses.asdict(trial)
-                del facts["source"]
-                note_trial(self._log, key, facts)
+                trial = _trial_of(source, reply, time.monotonic() - start)
+                self._note(key, trial)
                 trials.append(trial)
         return trials
 
@@ -138,8 +154,9 @@ class Transfer:
 
     def _try(
         self, candidate: CandidateModule, kernel: Kernel, source: Source, left: float
-    ) -> Trial | None:
-        """None where the device was lost, which is no fact about the schedule."""
+    ) -> Reply:
+        """How the worker did. TransferError where the trial was not made to its end, and the
+        schedule did not end it."""
         arguments = {
             "candidate": _text(candidate),
             "workload": kernel.workload,
@@ -149,14 +166,23 @@ class Transfer:
         call = {"function": self._trial_step, "arguments": arguments}
         job = Job("call", call, min(left, self._trial_seconds))
         [reply] = self._workers.run([job], concurrency=1)
-        if reply.outcome == "ok":
-            return Trial(source, **reply.value)
-        if reply.outcome == "lost":
-            _logger.warning("no more schedules are tried on %s: %s", kernel.name, reply.message)
-            return None
-        if reply.outcome == "failed":
-            raise CollageError(f"a trial on {kernel.name}: {reply.message}")
-        return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}")
+        if reply.outcome == "failed" and not reply.fault:
+            raise TransferError(
+                f"no schedule can be tried on {kernel.name} ({reply.message}): build without the "
+                "option transfer_log, or leave this kernel out by collage tt transfer --without"
+            )
+        return reply
+
+    def _note(self, key: str, trial: Trial) -> None:
+        facts = dataclasses.asdict(trial)
+        del facts["source"]
+        try:
+            note_trial(self._log, key, facts)
+        except OSError as error:
+            raise TransferError(
+                f"the log {self._log} cannot be written ({error.strerror}): make room there, or "
+                "name another log"
+            ) from error
 
 
 def best_of(trials: Sequence[Trial]) -> Trial | None:
@@ -168,6 +194,22 @@ def best_of(trials: Sequence[Trial]) -> Trial | None:
 def outcomes(trials: Sequence[Trial]) -> dict[str, int]:
     """How many trials came to what."""
     return dict(collections.Counter(trial.outcome for trial in trials))
+
+
+def _trial_of(source: Source, reply: Reply, took: float) -> Trial:
+    if reply.outcome == "ok":
+        return Trial(source, **reply.value, took=took)
+    return Trial(source, DIED, reason=f"{reply.outcome}: {reply.message}", took=took)
+
+
+def _advice(reply: Reply, otherwise: str) -> str:
+    """What to do about a reply that is not "ok"; `otherwise` where no fault of the machine is known
+    to have ended it."""
+    return ADVICE.get(DEVICE if reply.outcome == "lost" else reply.fault, otherwise)
+
+
+def _told(reply: Reply) -> str:
+    return f"{reply.message}; " + _advice(reply, "")
 
 
 def _text(candidate: CandidateModule) -> str:

@@ -23,9 +23,9 @@ from ..compile import fast_passes
 from ..compile.layout import transform_loops
 from ..costs.candidate import CandidateModule
 from ..costs.tolerance import RELATIVE, Tolerance, mismatch
-from ..exec.machine_fault import MachineFault
+from ..exec.machine_fault import fault_of, kills_for_memory
 from ..messages import last_line
-from ..transfer.adapt import Step, adapt
+from ..transfer.adapt import Misfit, Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
 from ..transfer.log import Source, note_kernel, read_ansor, steps_of
 from ..tuning.ansor_records import TRANSFERRED_VERSION, VERSION
@@ -47,6 +47,8 @@ EXACT, ADAPTED, INVALID, WRONG, FAILED = OUTCOMES = (
 # How a failed trial stands in Ansor's logs: seconds, and the number of its kind of error.
 _NEVER = 1e10
 _ERRORS = {INVALID: 2, FAILED: 4, WRONG: 5}  # of TVM's MeasureErrorNO
+# What a schedule without meaning here raises, and a line of a log that is no schedule at all.
+_BAD_LINE = (Misfit, tvm.TVMError, ValueError, TypeError, LookupError, ArithmeticError)
 # Kinds and annotations of TVM's iterators: loops that sum may not run at once.
 _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 # What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
@@ -119,7 +121,7 @@ class _Trials:
     def of(self, source: Source) -> dict[str, Any]:
         try:
             steps = adapt(steps_of(source.line), source.kernel, self._kernel, self._extent)
-        except Exception as error:  # noqa: BLE001 - a bad line of a log is data
+        except _BAD_LINE as error:
             return _row(INVALID, None, last_line(error))
         text = json.dumps(steps)
         is_own = source.kernel.workload == self._kernel.workload
@@ -137,6 +139,7 @@ class _Trials:
 
     def _measured(self, steps: Sequence[Step]) -> tuple[str, list[float] | None, str]:
         """How a schedule does: an outcome, seconds where it was timed, and why not."""
+        kills_before = kills_for_memory()
         try:
             state = self._state(steps)
             racing = self._racing(state)
@@ -145,15 +148,17 @@ class _Trials:
             laid_out = self._laid_out(state)
             schedule, tensors = laid_out.apply_steps_from_state(state)
             function = build_kernel(self._task.target, schedule, tensors)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # one bad schedule among many: data
+            if fault_of(error, kills_before):
+                raise
             return INVALID, None, last_line(error)
         arguments = tensor_arguments(tensors)
         try:
             costs = seconds_of_kernel(function, arguments)
             outcome, reason = self._check(function, laid_out)
-        except MachineFault:
-            raise
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:  # likewise
+            if fault_of(error, kills_before):
+                raise
             return FAILED, None, last_line(error)
         return (outcome, None, reason) if outcome else (ADAPTED, costs, "")
 

@@ -30,7 +30,7 @@ from ..tuning.records import TuningRecords
 from .budget import Budget
 from .device import DEVICE_SECONDS, DeviceTrials, Workers
 from .step import is_idle
-from .transfer import TRIAL_SECONDS, Transfer, Trial, best_of, outcomes
+from .transfer import TRIAL_SECONDS, Transfer, TransferError, Trial, best_of, outcomes
 
 _logger = logging.getLogger(__name__)
 _STEP = f"{__package__}.step"
@@ -139,11 +139,18 @@ class Tuner:
         """Whether a candidate of this module (typed) can come to a record that it has not got."""
         return self._options.serves(mod, self._judged)
 
+    @property
+    def transfers(self) -> dict[str, int]:
+        """How many trials of other kernels' schedules came to what."""
+        return outcomes([trial for found in self.transferred.values() for trial in found])
+
     def Summary(self) -> str:
         """One line: tasks by outcome, and what the log gave."""
+        transfers = ", ".join(f"{count} {outcome}" for outcome, count in self.transfers.items())
         return (
             f"{self._options.kind}: {len(self.searched)} tasks tuned, {len(self.known)} known from "
-            f"{self._options.log}, {len(self.transferred)} given others' schedules, "
+            f"{self._options.log}, {len(self.transferred)} given others' schedules"
+            f"{f' ({transfers})' if transfers else ''}, "
             f"{len(self.failed)} not tuned, {len(self.slower)} slower than the default schedule; "
             f"{self.records.Summary()}"
         )
@@ -187,7 +194,11 @@ class Tuner:
             return
         if kernel and sources:
             before = self._budget.left
-            found = self._transfer.to_kernel(candidate, kernel, self._budget, limit, on_wait)
+            try:
+                found = self._transfer.to_kernel(candidate, kernel, self._budget, limit, on_wait)
+            except TransferError as error:
+                self._give_up(workload, str(error))
+                return
             limit = max(0.0, limit - (before - self._budget.left))
             self.transferred[workload] = found
             _logger.info("transferred to %s: %s, %s", name, outcomes(found), best_of(found))

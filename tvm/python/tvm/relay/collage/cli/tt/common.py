@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ from ...progress import one_step
 from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
-from ...transfer.log import read_ansor, sources_of
+from ...transfer.log import Source, read_ansor, read_given, sources_of
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ..building import add_shape
@@ -70,15 +71,16 @@ def add_from(action: argparse.ArgumentParser) -> None:
 
 def sources_named(options: argparse.Namespace) -> list[Path]:
     """The logs that --from names, which can be read. OptionError, TuningLogError."""
-    logs = [Path(log_named(name)) for name in options.sources]
+    target = host_named(options.target, "--target")
+    logs = [Path(log_named(name, target)) for name in options.sources]
     check_logs(*logs)
     return logs
 
 
 def check_logs(*logs: Path) -> None:
-    """TuningLogError for what is no log: to be told before minutes of work."""
+    """TuningLogError for what is no log of Ansor: to be told before minutes of work."""
     for log in logs:
-        read_ansor(log)
+        read_given(log)
 
 
 def add_log(action: argparse.ArgumentParser) -> None:
@@ -92,10 +94,11 @@ def add_log(action: argparse.ArgumentParser) -> None:
 
 
 def check_own_log(options: argparse.Namespace) -> None:
-    """The same of --log, which need not be there yet, and OptionError where it cannot be."""
+    """TuningLogError for a --log that is no log, and OptionError where there cannot be one. It need
+    not be there yet, and may have the trials of another tuner."""
     check_file_path(str(options.log), "--log", is_appended=True)
     if options.log.exists():
-        check_logs(options.log)
+        read_ansor(options.log)
 
 
 def add_sources(action: argparse.ArgumentParser) -> None:
@@ -126,17 +129,26 @@ def add_sources(action: argparse.ArgumentParser) -> None:
     )
 
 
-def scores_of(kernels: Iterable[Kernel], logs: Sequence[Path]) -> dict[str, float]:
+def scores_of(kernels: Sequence[Kernel], logs: Sequence[Path]) -> dict[str, float]:
     """What each log promises to a model with these kernels, the best first. CollageError where no
     log has a schedule of any of its classes."""
-    models = {str(path): [source.kernel for source in sources_of([path])] for path in logs}
-    found = scores(shares(kernels, {}), models)
-    if not any(found.values()):
+    sources = {str(path): sources_of([path]) for path in logs}
+    check_some_fit(kernels, itertools.chain(*sources.values()), logs)
+    models = {path: [source.kernel for source in found] for path, found in sources.items()}
+    return scores(shares(kernels, {}), models)
+
+
+def check_some_fit(
+    kernels: Sequence[Kernel], sources: Iterable[Source], logs: Sequence[Path]
+) -> None:
+    """CollageError where none of the schedules, which are those of the logs, is of a class of the
+    kernels."""
+    classes = {source.kernel.kind for source in sources}
+    if not any(kernel.kind in classes for kernel in kernels):
         raise CollageError(
-            f"no schedule in {', '.join(models)} is of a class of the model's kernels: name logs "
-            "of models that are more like it (collage tt info tells the classes)"
+            f"no schedule in {', '.join(map(str, logs))} is of a class of the model's kernels: "
+            "name logs of models that are more like it (collage tt info tells the classes)"
         )
-    return found
 
 
 def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
@@ -161,9 +173,9 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
 
 
 def untried_text(count: int) -> str:
-    """What --seconds left of a transfer, and what to do about it."""
+    """What --seconds, or a fault of the machine, left of a transfer, and what to do about it."""
     what = "1 schedule was" if count == 1 else f"{count} schedules were"
-    return f"{what} not tried when --seconds ended: run the same command again to go on"
+    return f"{what} not tried: run the same command again to go on"
 
 
 def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:

@@ -94,7 +94,7 @@ def _compare(options: argparse.Namespace) -> int:
         print(json.dumps(found.to_json(), indent=1))
     else:
         print("\n".join(found.lines()))
-    return 0
+    return int(any(side.speedup is None for side in found.sides))
 
 
 def _plot(options: argparse.Namespace) -> int:

@@ -43,7 +43,8 @@ def add_actions(add: Any) -> None:
         type=positive,
         default=1,
         metavar="N",
-        help="how many inputs one run of a net takes (default: 1)",
+        help="how many inputs one run of a net takes (default: 1); with more the file is "
+        "NAME-batchN.onnx",
     )
     action.add_argument(
         "--python",
@@ -63,7 +64,9 @@ def _names(text: str) -> list[str]:
 
 def _export(options: argparse.Namespace) -> int:
     make_folder(options.output, "--output")
-    files = {name: options.output / f"{name}.onnx" for name in options.models}
+    # A net of another batch is another net, so that what is kept is what was asked for.
+    batch = f"-batch{options.batch}" if options.batch > 1 else ""
+    files = {name: options.output / f"{name}{batch}.onnx" for name in options.models}
     kept = [name for name, file in files.items() if file.exists()]
     lacking = [name for name in files if name not in kept]
     with steps("exporting", options.progress) as on_step:

@@ -20,9 +20,9 @@ from ...files import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import Kernel, to_comment
 from ...transfer.kernel_text import texts_of
-from ...transfer.log import distil, kernels_of, read_ansor
+from ...transfer.log import HOW_TO_TELL, distil, kernels_of, read_given
 from ...tuner.pipeline import check_is_file
-from ...tuning.logs import Line
+from ...tuning.logs import Line, best_lines
 from ...tuning.record import TuningLogError
 from ..parser import add_progress
 from .common import add_model, add_output, kernels_of_model, positive, print_facts
@@ -60,40 +60,47 @@ def _info(options: argparse.Namespace) -> int:
     for path in models:
         check_is_file(path)
     try:
-        lines = [line for path in logs for line in read_ansor(path)]
+        lines = [line for path in logs for line in read_given(path)]
     except TuningLogError as error:
         raise TuningLogError(f"{error.text}; a model is named by its ONNX file (*.onnx)") from None
     in_models = [kernel for path in models for kernel in kernels_of_model(path, options)]
     kernels = _joined(in_models, kernels_of(*logs))
-    seconds: dict[str, float] = {}
-    for line in lines:
-        if line.seconds is not None:
-            seconds[line.workload] = min(line.seconds, seconds.get(line.workload, line.seconds))
-    trials = Counter(line.workload for line in lines)
-    unknown = set(trials) - {kernel.workload for kernel in kernels}
+    trials = Counter((line.workload, line.target) for line in lines)
+    best = {line[1:3]: line.seconds for line in best_lines(lines) if line.seconds is not None}
+    targets = sorted({line.target for line in lines})
+    # The times of two targets say nothing together.
+    seconds = {workload: each for (workload, _), each in best.items() if len(targets) == 1}
     share, texts = shares(kernels, seconds), texts_of(kernels)
     rows = [
         {
             **kernel.to_json(),
             "text": texts[kernel.workload],
             "share_of_class": share[kernel.kind],
-            "trials": trials[kernel.workload],
-            "seconds": seconds.get(kernel.workload),
+            "target": target,
+            "trials": trials[kernel.workload, target],
+            "seconds": best.get((kernel.workload, target)),
         }
         for kernel in sorted(kernels, key=lambda kernel: (-share[kernel.kind], -kernel.operations))
+        for target in [each for each in targets if trials[kernel.workload, each]] or [""]
     ]
-    if options.json:
-        print(json.dumps({"kernels": rows, "unknown_workloads": sorted(unknown)}, indent=1))
-        return 0
     unit = "time" if are_timed(kernels, seconds) else "operations"
+    unknown = {workload for workload, _ in trials} - {kernel.workload for kernel in kernels}
+    if options.json:
+        found = {"kernels": rows, "share_of": unit, "unknown_workloads": sorted(unknown)}
+        print(json.dumps(found, indent=1))
+        return 0
     for kind, part in sorted(share.items(), key=lambda item: -item[1]):
-        members = [row for row in rows if row["kind"] == kind]
-        count = f"{len(members)} kernel{'s' * (len(members) > 1)}"
+        members = sum(kernel.kind == kind for kernel in kernels)
+        count = f"{members} kernel{'s' * (members > 1)}"
         print(f"class {kind}: {count}, {100 * part:.0f} % of the {unit}")
-        for row in members:
-            print(f"  {_kernel_text(row)}")
+        for row in rows:
+            if row["kind"] == kind:
+                print(f"  {_kernel_text(row, tells_target=len(targets) > 1)}")
     if unknown:
-        print(f"{len(unknown)} workloads have trials, but no log says what kernels they are")
+        print(
+            f"{len(unknown)} workloads have trials, but no comment of a log says what kernels they "
+            f"are; {HOW_TO_TELL}"
+        )
     return 0
 
 
@@ -108,7 +115,7 @@ def _joined(in_models: Iterable[Kernel], in_logs: Mapping[str, Kernel]) -> list[
 
 
 def _distil(options: argparse.Namespace) -> int:
-    lines = [line for path in options.logs for line in read_ansor(path)]
+    lines = [line for path in options.logs for line in read_given(path)]
     best = distil(lines, options.best)
     _write({options.output: best}, options.logs)
     print_facts(options, {"trials": len(lines), "kept": len(best)})
@@ -116,7 +123,7 @@ def _distil(options: argparse.Namespace) -> int:
 
 
 def _split(options: argparse.Namespace) -> int:
-    lines = [line for path in options.logs for line in read_ansor(path)]
+    lines = [line for path in options.logs for line in read_given(path)]
     kernels = kernels_of(*options.logs)
     groups: dict[str, list[Line]] = {}
     for line in lines:
@@ -143,7 +150,9 @@ def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
         write_whole(str(path), "\n".join([*known, *(line.text for line in lines), ""]))
 
 
-def _kernel_text(row: dict[str, Any]) -> str:
+def _kernel_text(row: dict[str, Any], tells_target: bool) -> str:
     tried = f", {row['trials']} trial{'s' * (row['trials'] > 1)}" if row["trials"] else ""
+    if tried and tells_target:
+        tried += f" for {row['target']}"
     best = f", best {format_seconds(row['seconds'])}" if row["seconds"] else ""
     return f"{row['calls']} x {row['text']}{tried}{best}"

@@ -4,7 +4,8 @@ and what the heuristic would have chosen beside the best that could be.
 
 Test: cli/test_tt_compare.py.
 Each pair is a record of the output folder, so that a run that was stopped goes on. A record says
-what it was made of, so that other options or a log that has grown make another one.
+what it was made of, so that other options or a log that has grown make another one. One that failed
+is told, ends the command with 1, and is made again by the next run.
 """
 
 from __future__ import annotations
@@ -222,7 +223,7 @@ def _many(options: argparse.Namespace) -> int:
         ]
         told = [*(row.Summary() for row in rows), *(choice.Summary() for choice in choices)]
         print("\n".join([*told, *late_texts]))
-    return 0
+    return int(any(row.speedup is None for row in rows))
 
 
 def _questions(
@@ -247,12 +248,14 @@ def _digest(content: bytes) -> str:
 
 
 def _known(records: Path) -> dict[Question, Row]:
-    """Rows of earlier runs; how many could not be read is logged."""
+    """Rows of earlier runs, but for those that failed, since what was at fault may have passed; how
+    many could not be read is logged."""
     found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
             row = Row.from_json(parse_json(text))
-            found[row.question] = row
+            if row.speedup is not None:
+                found[row.question] = row
         except (ValueError, TypeError, KeyError):
             unreadable += 1
     if unreadable:
@@ -299,7 +302,7 @@ def _rows_of(
     rows = []
     for each, made in runs.items():
         item = by_name[each.log]
-        is_timed = bool(item.samples and untuned.samples)
+        failed = next((side for side in (item, untuned) if not side.samples), None)
         rows.append(
             Row(
                 *each,
@@ -307,8 +310,8 @@ def _rows_of(
                 len(model.kernels),
                 made[0]["served"],
                 statistics.median(run["seconds"] for run in made),
-                paired_ratio(untuned.samples, item.samples) if is_timed else None,
-                "" if is_timed else item.cost.Summary(),
+                None if failed else paired_ratio(untuned.samples, item.samples),
+                f"{failed.name}: {failed.cost.Summary()}" if failed else "",
             )
         )
     return rows, untried

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...costs.cost import format_seconds
-from ...errors import CollageError
+from ...errors import CollageError, OptionError
 from ...progress import steps
 from ...transfer.kernel import Kernel
 from ...transfer.kernel_text import texts_of
@@ -31,6 +31,7 @@ from .common import (
     add_trials,
     check_logs,
     check_own_log,
+    check_some_fit,
     kernels_of_model,
     open_net,
     positive,
@@ -183,10 +184,17 @@ def _transfer(options: argparse.Namespace) -> int:
     check_own_log(options)
     logs = sources_named(options)
     with one_worker() as workers:
-        model = wanted_kernels(open_net(options.model, options, workers), options.without)
+        whole = open_net(options.model, options, workers)
+        model = wanted_kernels(whole, options.without)
+        if whole.kernels and not model.kernels:
+            raise OptionError(
+                f"--without {' --without '.join(options.without)} leaves none of the model's "
+                f"{len(whole.kernels)} kernels: give fewer words, or longer ones"
+            )
         if options.choose:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
+        check_some_fit(model.kernels, sources, logs)
         transfer = Transfer(sources, options.log, workers, most=options.schedules)
         with steps("tuning", options.progress) as on_step:
             trials = transfer_to(model, transfer, options.seconds, on_step)

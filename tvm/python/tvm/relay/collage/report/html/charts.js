@@ -344,10 +344,13 @@ function drawEnvironment(root) {
       ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
     );
   }
-  const schedules = Object.entries(REPORT.schedules || {}).map(
-    ([origin, count]) => `${count} ${origin}`,
-  );
-  if (schedules.length) rows.push(["schedules", schedules.join(", ")]);
+  for (const [name, counts] of [
+    ["schedules", REPORT.schedules],
+    ["schedules tried", REPORT.transfers],
+  ]) {
+    const texts = Object.entries(counts || {}).map(([what, count]) => `${count} ${what}`);
+    if (texts.length) rows.push([name, texts.join(", ")]);
+  }
   root.append(
     html(
       "dl",
