@@ -37,9 +37,10 @@ from tvm.relay.collage.run_pass import options_set, partition
 from tvm.relay.collage.targets import TargetList, parse_targets
 from tvm.relay.collage.tuning import TuningRecords, load_records
 
-from .judge import Column, Shipped, judge
+from .judge import Column, Shipped, compared, judge
 
-# Who is slower than this has no further rounds: no column can ship it.
+# Who is slower than this has no further rounds, as no column can ship it, but for those that the
+# page compares.
 _GIVE_UP_RATIO = 2.0
 Facts = Iterator[dict[str, Any]]
 
@@ -111,6 +112,7 @@ def trial(request: dict[str, Any]) -> Facts:
             request["rounds"],
             request["rtol"],
             give_up_ratio=_GIVE_UP_RATIO,
+            stays=compared(columns, peers, ships),
         )
         yield judge(comparisons, columns, peers, ships, graph_level)
 

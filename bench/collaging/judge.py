@@ -40,6 +40,13 @@ class Shipped:
     has_own_kernels: bool
 
 
+def compared(columns: Sequence[Column], peers: Sequence[str], ships: Shipped) -> list[str]:
+    """What ships, and whom the page compares it with. They need all rounds: the ratio of one that
+    left for being far slower has no interval, so that its net would count in no figure."""
+    singles = (name for column in columns for name in column.singles)
+    return [ships.name, *peers, *singles]
+
+
 def judge(
     comparisons: Sequence[Comparison],
     columns: Sequence[Column],

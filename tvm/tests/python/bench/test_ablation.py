@@ -12,7 +12,7 @@ import models
 import pytest
 from bench_nets import small_classifier
 from collaging import columns, page
-from collaging.judge import Column, Shipped, judge
+from collaging.judge import Column, Shipped, compared, judge
 from tuning_nets import TARGET, conv, dense, some_lines
 from tvm.relay.collage.graph_search.search import GraphSearch, PlanTrial
 from tvm.relay.collage.measure import Comparison, Cost
@@ -62,6 +62,16 @@ def test_each_column_ships_its_fastest_and_ratios_are_to_the_best_single():
     ratios = [f"over_{base}" for base in ("single", "without_own_kernels", "peer")]
     assert found["graph_level"] == {**dict.fromkeys(["plan", *ratios]), "is_single": False}
     json.dumps(found, allow_nan=False)
+
+
+def test_whoever_is_part_of_a_ratio_of_what_ships_has_all_rounds():
+    """A net whose plan is far slower than a peer would have no interval, and count in no mean."""
+    found = compared([FIRST, LAST], ["peer"], Shipped("mix", False, False))
+    assert set(found) == {"tvm", "dnnl", "mix", "peer"}
+    far = judged(*(rounds(n, s, s) for n, s in [("tvm", 4), ("dnnl", 3), ("mix", 3), ("peer", 1)]))
+    assert far["shipped"]["over_peer"] == pytest.approx([1 / 3] * 3, rel=0.01)
+    text = page.tables([made("net", [1.0, 1.0, 1.0], far["shipped"]["over_peer"])])
+    assert "upper bound over the fastest peer below 1.00 | on none | on 1 | 1 |" in text
 
 
 def test_own_kernels_inside_a_backend_are_a_backend_of_their_own():

@@ -142,7 +142,7 @@ class CollageOptions:
     )
     graph_search_population: int = _option(
         8,
-        _between(2, _MOST_COUNT),
+        _between(2, 64),  # of each a process is open, which holds the model's weights
         "plans that are measured beside each other, and survive, in that search",
     )
     graph_search_trials: int = _option(

@@ -38,7 +38,7 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
-# The best of a search of whole plans, by their ranks: graph-1, graph-2, ...
+# The best new plans of a search of whole plans, by their ranks: graph-1, graph-2, ...
 SEARCHED = "graph-"
 
 
@@ -84,28 +84,39 @@ class Plans:
         found = [report for report in reports if not report.skipped]
         if all(report.merged is None for report in found):
             return
-        self._add_parts(
-            MERGED,
-            {r.function: placed_parts(r.merged or r.placement) for r in found},
-        )
+        parts = {r.function: placed_parts(r.merged or r.placement) for r in found}
+        self._add_made(MERGED, self.module_of(parts), parts)
 
-    def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
-        """A plan by its parts, unless an equal one is there already."""
-        module = self.module_of(parts)
-        if not any(tvm.ir.structural_equal(module, other) for other in self.modules.values()):
-            self._add_parts(name, parts)
+    def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> bool:
+        """A plan by its parts, or how it fails; False where an equal one is there already."""
+        made = self.module_of(parts)
+        others = () if isinstance(made, Cost) else self.modules.values()
+        if any(tvm.ir.structural_equal(made, other) for other in others):
+            return False
+        self._add_made(name, made, parts)
+        return True
 
     def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
         """Plans by name that a search of whole plans tried, which are no contestants."""
         self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
 
-    def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule:
-        """The module with these parts by function."""
-        return as_deployed(rewrite(self._prepared, parts), self.kernels)
+    def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule | Cost:
+        """The module with these parts by function, or how it fails to be made."""
+        try:
+            return as_deployed(rewrite(self._prepared, parts), self.kernels)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it costs this plan alone
+            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
 
-    def _add_parts(self, name: str, parts: dict[str, list[PlacedPart]]) -> None:
-        self.modules[name] = self.module_of(parts)
-        self._parts[name] = lambda: parts
+    def _add_made(
+        self, name: str, made: tvm.IRModule | Cost, parts: dict[str, list[PlacedPart]]
+    ) -> None:
+        if isinstance(made, Cost):
+            self.failed[name] = made
+        else:
+            self.modules[name] = made
+            self._parts[name] = lambda: parts
 
     def parts_with_kernels(self) -> list[Any]:
         """The functions of all that each backend takes whose steps have several kernels."""

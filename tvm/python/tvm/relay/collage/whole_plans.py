@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm.relay.backend import Executor, Runtime
 
 from .compile import build_whole
 from .compile.compiled_parts import CompiledParts
-from .compile.executors import GRAPH
+from .compile.executors import GRAPH, VM
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
@@ -36,18 +37,17 @@ from .graph_search.known import KnownPlans
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .job import Job, OpLevel
-from .measured import build_options, own_backend_modules, stored_version
+from .measured import build_options, own_backend_modules
 from .measured.runner import Runner
-from .measured.session import measure_options, open_store
+from .measured.session import measure_options, open_store, version_of
 from .named_options import option
 from .placement.describe import describe_functions
 from .plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from .progress import one_step, steps
 from .rpc import DeviceRunner
-from .targets import TargetList
 from .tuning import TuningRecords
 
-# So many of the best plans join the guard, which judges them by a fresh run.
+# So many of the best plans that the guard lacks join it, which judges them by a fresh run.
 BEST = 3
 # From so many different plans on their kernels are compiled once: two backends alone, TVM alone and
 # the op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says
@@ -183,22 +183,12 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
         # It may end before its last trial: when its time is up, or no other plan is found.
         on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
         on_step("plans tried", 0, options.graph_search_trials)
-        known = held.enter_context(
-            known_plans(
-                plans,
-                job.targets,
-                options,
-                job.build_options,
-                runner,
-                found.records,
-                how.samples,
-                reference,
-            )
-        )
+        known = held.enter_context(known_plans(job, found.records, runner, how.samples, reference))
         base = known.look_up(reference)
-        trials = held.enter_context(
-            open_trials(plans.module_of(first), how, (base and base.seconds) or 0.0)
-        )
+        beside = plans.module_of(first)
+        if isinstance(beside, Cost):
+            raise GuardUnavailable(f"the op-level plan cannot be made again: {beside.Summary()}")
+        trials = held.enter_context(open_trials(beside, how, (base and base.seconds) or 0.0))
 
         tried = 0
 
@@ -212,8 +202,9 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
 
         def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:
             others = {k: plans.module_of(p) for k, p in parts.items() if k != reference}
-            costs = trials.measure(others, on_wait)
-            return {**costs, reference: Cost.given(trials.base)}
+            failed = {k: made for k, made in others.items() if isinstance(made, Cost)}
+            costs = trials.measure({k: others[k] for k in others if k not in failed}, on_wait)
+            return {**costs, **failed, reference: Cost.given(trials.base)}
 
         search = search_plans(
             space,
@@ -227,46 +218,58 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             on_trials=on_trials,
         )
     plans.add_tried(search.placed())
-    for rank, parts in enumerate(list(search.best.values())[:BEST], 1):
-        plans.add_new(f"{SEARCHED}{rank}", parts)
+    added = 0
+    for parts in search.best.values():
+        if added == BEST:
+            break
+        added += plans.add_new(f"{SEARCHED}{added + 1}", parts)
     return search
 
 
 @contextlib.contextmanager
 def known_plans(
-    plans: Plans,
-    targets: TargetList,
-    options: Any,
-    executor: Mapping[str, Any],
-    runner: Runner,
+    job: Job,
     records: TuningRecords,
+    runner: Runner,
     samples: Mapping[str, np.ndarray],
     reference: str,
 ) -> Iterator[KnownPlans]:
     """What the store knows of the module's plans that were measured beside the plan `reference`;
     nothing where a backend has no version."""
-    prepared = plans.modules[TVM_ALONE]
-    versions = {str(target): stored_version(target.kind.name) for target in targets.external}
+    device = runner.info if isinstance(runner, DeviceRunner) else None
+    versions = {str(each): version_of(each.kind.name, device) for each in job.targets.external}
     depends_on = {
         **build_options(),
         "backends": versions,
-        "executor": sorted(f"{name}={value}" for name, value in executor.items()),
+        "executor": _built_by(job),
         "tuning": records.digest() if len(records) else "",
-        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(plans.kernels)],
+        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(job.plans.kernels)],
         "beside": reference,
-        "accuracy_budget": options.accuracy_budget,
+        "accuracy_budget": job.options.accuracy_budget,
         "samples": _digest(samples),
     }
-    device = runner.info if isinstance(runner, DeviceRunner) else None
     store = None
     if None not in versions.values():
-        store = open_store(options, measure_options(options), device)
+        store = open_store(job.options, measure_options(job.options), device)
     try:
-        module = " ".join(function.key for function in describe_functions(prepared))
-        yield KnownPlans(store, module, str(targets.host), depends_on)
+        module = " ".join(function.key for function in describe_functions(job.prepared))
+        yield KnownPlans(store, module, str(job.targets.host), depends_on)
     finally:
         if store is not None:
             store.close()
+
+
+def _built_by(job: Job) -> list[str]:
+    """What options of the build come to: one that is not given is as good as its default."""
+    if job.executor == VM:
+        return [VM]  # it takes none
+    defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}
+    return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **job.build_options}.items())
+
+
+def _text(value: Any) -> str:
+    """A runtime itself prints its name alone."""
+    return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

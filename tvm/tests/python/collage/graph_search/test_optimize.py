@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A search of whole plans from options to the guard: a small net, dnnl and TVM, four trials."""
 
+import contextlib
 import types
 
 import numpy as np
@@ -8,9 +9,12 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, whole_plans
+from tvm.relay.backend import Executor, Runtime
+from tvm.relay.collage import CollageOptions, plans, whole_plans
 from tvm.relay.collage.costs.kernel import KernelChoice
+from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.job import Job, Phases
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.progress import steps_untold
 from tvm.relay.collage.targets import parse_targets
@@ -98,7 +102,30 @@ def test_a_second_search_takes_all_from_the_store(result, store, monkeypatch):
     assert tvm.ir.structural_equal(replay(placement).mod, again.mod)
 
 
+def job_of(mod, options, build_options=None, executor="graph"):
+    targets = parse_targets(["llvm", "dnnl"])
+    mod = relay.transform.InferType()(mod)
+    made = Plans(mod, targets)
+    given = TuningRecords()
+    return Job(mod, targets, options, build_options or {}, {}, executor, given, made, Phases())
+
+
 KNOWN = {"reference": "plan a", "samples": {"x": np.ones(4, "float32")}, "accuracy_budget": 0.0}
+
+
+@pytest.fixture
+def known(tmp_path):
+    """known_plans of one store."""
+
+    def known(reference, samples, accuracy_budget, kernels="matmul", runner=None, **build):
+        store = str(tmp_path / "costs.sqlite")
+        job = job_of(net(), CollageOptions(store=store, accuracy_budget=accuracy_budget), **build)
+        job.plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
+        return known_plans(job, TuningRecords(), runner, samples, reference)
+
+    with known(**KNOWN) as found:
+        found.keep("plan", "1 dnnl", Cost.given(2.0))
+    return known
 
 
 @pytest.mark.parametrize(
@@ -109,24 +136,47 @@ KNOWN = {"reference": "plan a", "samples": {"x": np.ones(4, "float32")}, "accura
         {"samples": {"x": np.zeros(4, "float32")}},
         {"accuracy_budget": 0.1},
         {"kernels": "inner product"},
+        {"executor": "vm"},
+        {"build_options": {"executor": Executor("graph", {"link-params": True})}},
+        {"build_options": {"runtime": Runtime("cpp", {"system-lib": True})}},
+        {"build_options": {"mod_name": "net"}},
     ],
 )
-def test_what_a_plan_took_otherwise_is_not_taken(tmp_path, change):
-    def known(reference, samples, accuracy_budget, kernels="matmul"):
-        targets = parse_targets(["llvm", "dnnl"])
-        plans = Plans(tvm.relay.transform.InferType()(net()), targets)
-        plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
-        options = CollageOptions(
-            store=str(tmp_path / "costs.sqlite"), accuracy_budget=accuracy_budget
-        )
-        return known_plans(plans, targets, options, {}, None, TuningRecords(), samples, reference)
+def test_what_a_plan_took_otherwise_is_not_taken(known, change):
+    with known(**{**KNOWN, **change}) as found:
+        assert found.look_up("plan") is None
 
-    with known(**KNOWN) as plans:
-        plans.keep("plan", "1 dnnl", collage.measure.Cost.given(2.0))
-    with known(**KNOWN) as plans:
-        assert plans.look_up("plan").seconds == 2.0
-    with known(**{**KNOWN, **change}) as plans:
-        assert plans.look_up("plan") is None
+
+@pytest.mark.parametrize(
+    "same",
+    [
+        {},
+        {"build_options": {"executor": Executor("graph")}},
+        {"build_options": {"mod_name": "default", "runtime": Runtime("cpp")}},
+    ],
+)
+def test_options_of_the_build_at_their_defaults_are_as_good_as_none(known, same):
+    with known(**KNOWN, **same) as found:
+        assert found.look_up("plan").seconds == 2.0
+
+
+def test_what_a_plan_took_on_a_device_is_of_the_device_s_backends(known, monkeypatch):
+    class Device:
+        def __init__(self, **backends):
+            self.info = types.SimpleNamespace(cpu="Arm", threads="4", backends=backends)
+
+    monkeypatch.setattr(whole_plans, "DeviceRunner", Device)
+    with known(**KNOWN, runner=Device(dnnl="3.1")) as found:
+        assert found.look_up("plan") is None
+        found.keep("plan", "1 dnnl", Cost.given(3.0))
+    for device, expected in (
+        (Device(dnnl="3.1"), 3.0),
+        (Device(dnnl="3.2"), None),
+        (Device(), None),
+    ):
+        with known(**KNOWN, runner=device) as found:
+            cost = found.look_up("plan")
+            assert (cost and cost.seconds) == expected
 
 
 def chain(length):
@@ -135,6 +185,92 @@ def chain(length):
     for _ in range(length):
         body = relay.nn.relu(body)
     return relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+
+
+SECONDS = {1: 1.0, 2: 1.1, 4: 0.9, 5: 1.2, 6: 1.3, 7: 1.4}
+
+
+class Space:
+    """Plans that are chains of so many operators, all of them seeds."""
+
+    genes = choices = ((*SECONDS, 3),)
+
+    def __init__(self, *_):
+        pass
+
+    def seeds(self):
+        return [(length,) for length in (1, 2, 3, 4, 5, 6, 7)]
+
+    def parts_of(self, genome):
+        return {"main": list(genome)}
+
+    def key_of(self, parts):
+        return str(parts["main"][0])
+
+    label_of = key_of
+
+
+@pytest.fixture
+def search_of_chains(monkeypatch):
+    """A search of such plans, of which `broken` cannot be made, beside a guard that has two."""
+
+    def rewrite(mod, parts):
+        [length] = parts["main"]
+        if length == broken[0]:
+            raise RuntimeError("Traceback\n  0: frame\nparts overlap")
+        return chain(length)
+
+    @contextlib.contextmanager
+    def open_trials(*_):
+        measure = lambda modules, on_wait: {k: Cost.given(SECONDS[int(k)]) for k in modules}  # noqa: E731
+        yield types.SimpleNamespace(measure=measure, base=SECONDS[1])
+
+    broken = []
+    monkeypatch.setattr(plans, "rewrite", rewrite)
+    monkeypatch.setattr(whole_plans, "open_trials", open_trials)
+    monkeypatch.setattr(whole_plans, "PlanSpace", Space)
+
+    def search(one):
+        broken[:] = [one]
+        options = CollageOptions(
+            graph_search="random", graph_search_trials=7, store="none", progress="quiet"
+        )
+        job = job_of(chain(1), options)
+        job.plans.add_new("dnnl", {"main": [2]})
+        found = types.SimpleNamespace(records=TuningRecords(), replans={})
+        how = types.SimpleNamespace(samples={})
+        return job.plans, whole_plans.search_whole_plans(job, found, how, None)
+
+    return search
+
+
+def test_a_plan_that_cannot_be_made_is_a_trial_that_failed(search_of_chains):
+    _, search = search_of_chains(3)
+    costs = {trial.label: trial.cost for trial in search.trials}
+    assert len(costs) == 7 and costs["4"].seconds == 0.9 and "3" not in search.best
+    assert (costs["3"].status, costs["3"].message) == ("compile_failed", "parts overlap")
+
+
+def test_the_best_three_that_the_guard_lacks_join_it(search_of_chains):
+    found, search = search_of_chains(3)
+    assert list(search.best)[:4] == ["4", "1", "2", "5"]
+    assert list(found.modules) == ["tvm", "dnnl", "graph-1", "graph-2", "graph-3"]
+    for rank, length in enumerate((4, 5, 6), 1):
+        assert tvm.ir.structural_equal(found.modules[f"graph-{rank}"], chain(length))
+    assert found.failed == {}
+
+
+def test_without_the_op_level_plan_nothing_is_searched(search_of_chains):
+    with pytest.raises(GuardUnavailable, match="the op-level plan .* again: .*parts overlap"):
+        search_of_chains(1)
+
+
+def test_a_new_plan_that_cannot_be_made_is_data(search_of_chains):
+    found, _ = search_of_chains(3)
+    assert found.add_new("collage-coarse", {"main": [3]})
+    assert found.failed["collage-coarse"].status == "compile_failed"
+    assert "collage-coarse" not in {*found.modules, *found.placed}
+    assert not found.add_new("collage-coarser", {"main": [2]}), "dnnl's"
 
 
 @pytest.mark.parametrize(
@@ -151,12 +287,9 @@ def chain(length):
 )
 def test_many_different_plans_share_their_kernels(lengths, executor, options, is_shared):
     """And what ships is built by TVM alone."""
-    plans = Plans(chain(1), parse_targets(["llvm", "dnnl"]))
-    plans.modules = {str(number): chain(length) for number, length in enumerate(lengths)}
-    none = TuningRecords()
-    chosen = CollageOptions(**options)
-    job = Job(chain(1), plans._targets, chosen, {}, {}, executor, none, plans, Phases())
-    found = types.SimpleNamespace(records=none, replans={"main": None})
+    job = job_of(chain(1), CollageOptions(**options), executor=executor)
+    job.plans.modules = {str(number): chain(length) for number, length in enumerate(lengths)}
+    found = types.SimpleNamespace(records=TuningRecords(), replans={"main": None})
     how = end_to_end(job, found, types.SimpleNamespace(compare=None, is_here=True))
     assert (how.ship is not None) == is_shared
     assert (how.build.keywords["compiled"] is not None) == is_shared

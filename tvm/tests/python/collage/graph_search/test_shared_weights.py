@@ -15,7 +15,7 @@ from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.exec.contestant import library_contestant
-from tvm.relay.collage.graph_search.shared_weights import SharedWeights
+from tvm.relay.collage.graph_search.shared_weights import SharedWeights, _is_given_constants
 
 RANDOM = np.random.default_rng(0)
 DENSE, TABLE = (RANDOM.standard_normal((256, 256)).astype("float32") for _ in range(2))
@@ -63,6 +63,49 @@ def test_a_type_without_numpys_numbers_keeps_its_bits(tmp_path):
     array = tvm.nd.empty((3,), "bfloat16").copyfrom(np.array([1, 2, 3], "uint16"))
     file, dtype = SharedWeights(str(tmp_path), tvm.IRModule())._add(array)
     assert dtype == "bfloat16" and np.load(file).tolist() == [1, 2, 3]
+
+
+def test_a_part_in_a_format_of_its_own_keeps_its_weights_and_others_are_written_once(tmp_path):
+    mod = backends.greedy_partition(net(), "dnnl")
+    library = build_library(mod, PLAIN)
+    model = b"a model with its weights" * 4
+    create = tvm.get_global_func("collage.onnx_model.create")
+    part = create("onnxruntime", "part", bytearray(model), ["float32 4"], ["float32 4"], 0)
+    library.lib.import_module(part)
+    weights = SharedWeights(str(tmp_path), mod).export(library, str(tmp_path / "light.so"))
+    with open(weights) as stream:
+        assert json.load(stream)["parts"]
+    file = (tmp_path / "light.so").read_bytes()
+    assert model in file and len(file) < DENSE.nbytes
+    assert run(tmp_path, tmp_path / "light.so", weights).shape == X.shape
+
+
+class Part:
+    """A module of these functions."""
+
+    def __init__(self, is_dso_exportable=False, **functions):
+        self.is_dso_exportable, self._functions = is_dso_exportable, functions
+
+    def implements_function(self, name):
+        return name in self._functions
+
+    def get_function(self, name):
+        return lambda: self._functions[name]
+
+
+@pytest.mark.parametrize(
+    "part, is_given",
+    [
+        (Part(), False),
+        (Part(get_const_vars=[], get_symbol="f"), False),
+        (Part(get_const_vars=["c"], get_symbol="f"), True),
+        (Part(get_const_vars=[], get_symbol="f", __init_f=None), True),
+        (Part(True, get_const_vars=["c"]), True),
+        (Part(True, get_const_vars=[]), False),
+    ],
+)
+def test_whom_tvm_hands_constants_or_tells_that_there_are_none(part, is_given):
+    assert _is_given_constants(part) == is_given
 
 
 def test_a_library_that_holds_weights_which_nobody_tells_of_is_written_whole(tmp_path):

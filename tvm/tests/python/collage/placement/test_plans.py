@@ -209,6 +209,9 @@ def test_aot_is_refused_by_name(saved):
     aot = relay.backend.Executor("aot")
     with replaying(path), pytest.raises(ExecutorError, match="the aot executor cannot call parts"):
         relay.build(mod, target=TARGETS, params=params, executor=aot)
+    options = {"executor": aot}
+    with pytest.raises(ExecutorError, match="the aot executor cannot call parts"):
+        collage.optimize(mod, params, TARGETS, placement=path, build_options=options)
 
 
 def test_the_guard_and_measuring_options_do_not_matter(saved):

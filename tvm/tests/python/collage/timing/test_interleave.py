@@ -4,6 +4,7 @@
 import collections
 import functools
 import math
+import os
 import subprocess
 import time
 from importlib import import_module
@@ -13,6 +14,7 @@ import pytest
 from measure_fakes import contestant, measure
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import launch
+from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.timing import comparison, interleave
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -157,6 +159,29 @@ def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
     slow = measure.Contestant("slow", "measure_fakes:sleeper", {"seconds": 0.6})
     results = compare([slow], rounds=1, run_timeout=2.0)
     assert results[0].cost.is_usable, results[0].cost
+
+
+def test_a_request_may_take_so_many_times_what_its_runs_took_by_the_wall_clock():
+    """Whose own clock tells of a fourth of a run takes four times as long."""
+    allowed = {}
+
+    class Worker:
+        pid = os.getpid()
+
+        def call(self, command, arguments, seconds):
+            allowed[command] = seconds
+            if command == "outputs":
+                np.savez(arguments["file"], output_0=np.zeros(1))
+            opened = {"seconds": 1.0, "wall_seconds": 4.0, "memory_bytes": 0}
+            return Reply("ok", {"open": opened, "time": [1.0] * 3}.get(command))
+
+    class Spares:
+        take = staticmethod(lambda options: Worker())
+        give = staticmethod(lambda options, worker: None)
+
+    found = measure_interleaved([contestant("a")], 2, spares=Spares, run_timeout=10.0, runs=3)
+    assert found["a"].seconds == [1.0, 1.0]
+    assert allowed["outputs"] == 10.0 + 5 * 4.0 and allowed["time"] == 10.0 + 5 * 4 * 4.0
 
 
 def test_modules_of_ones_own_are_imported_before_the_contestants_start():

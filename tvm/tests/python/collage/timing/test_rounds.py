@@ -59,11 +59,21 @@ def test_who_is_far_too_slow_is_given_up():
     assert machine.left == [("c", "given up as far too slow after 6 rounds")]
 
 
+def test_who_stays_has_all_rounds_however_slow():
+    machine = Machine(a=1.0, slow=9.0, slower=99.0)
+    samples = machine.run(12, give_up_ratio=2.0, stays=["slower", "nobody"])
+    assert {name: len(seconds) for name, seconds in samples.items()} == {
+        "a": 12,
+        "slow": 6,
+        "slower": 12,
+    }
+
+
 def test_who_is_clearly_slower_each_time_leaves_the_race():
     machine = Machine(
         a=1.0, slow=1.3, slow_but_once=lambda n: 1.2 if n == 2 else 9.0, late=1.2, reference=1.3
     )
-    samples = machine.run(6, race=Race(3, 1.25, ["reference"]))
+    samples = machine.run(6, race=Race(3, 1.25), stays=["reference"])
     assert {name: len(seconds) for name, seconds in samples.items()} == {
         "a": 6,
         "slow": 3,

@@ -73,8 +73,8 @@ class SharedWeights:
 def _without_weights(
     library: Any,
 ) -> tuple[tvm.runtime.Module, list[tuple[str, list[tvm.nd.NDArray]]]] | None:
-    """The executor's factory without weights, and those of its parts by symbol; None where some
-    module's weights are not known."""
+    """The executor's factory without weights, and those of its parts by symbol; None where TVM
+    hands some module its weights."""
     if not isinstance(library, GraphExecutorFactoryModule):
         return None
     leaves = _leaves(library.lib)
@@ -82,9 +82,8 @@ def _without_weights(
         return None
     modules, constants = [], []
     for leaf in leaves:
+        # One that tells of no constants has its own format, and its weights stay in the file.
         kept = [] if leaf.is_dso_exportable else constants_of(leaf)
-        if kept is None:
-            return None
         if kept:
             symbol = leaf.get_function("get_symbol")()
             names = [f"{symbol}_{index}" for index in range(len(kept))]
@@ -109,8 +108,12 @@ def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
 
 
 def _is_given_constants(module: tvm.runtime.Module) -> bool:
-    """Whether TVM hands the module constants that it asks for by name."""
-    try:
-        return bool(module.get_function("get_const_vars")())
-    except AttributeError:
+    """Whether TVM hands the module constants that it asks for by name, or has to tell it that there
+    are none."""
+    if not module.implements_function("get_const_vars"):
         return False
+    if module.get_function("get_const_vars")():
+        return True
+    if module.is_dso_exportable:
+        return False
+    return module.implements_function(f"__init_{module.get_function('get_symbol')()}")

@@ -75,7 +75,8 @@ class PlanTrials:
                 _ROUNDS,
                 limits,
                 runs=_RUNS,
-                race=Race(_RACE_ROUNDS, _RACE_RATIO, [_REFERENCE]),
+                race=Race(_RACE_ROUNDS, _RACE_RATIO),
+                stays=[_REFERENCE],
                 on_wait=on_wait,
                 **self._spares,
             )

@@ -112,6 +112,7 @@ def measure_interleaved(
     runs: int = RUNS_PER_WAKE,
     give_up_ratio: float | None = None,
     race: Race | None = None,
+    stays: Sequence[str] = (),
     further: Further | None = None,
     spares: SpareWorkers | None = None,
     judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
@@ -123,10 +124,10 @@ def measure_interleaved(
 
     A contestant that fails, hangs or dies stops there with its failure; the others go on. Whom
     `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
-    give_up_ratio, race, further and on_round mean. While one runs the others sleep in a read.
-    run_timeout: seconds that a request may take besides five times what its runs took at the
-    opening. warm_seconds: a contestant runs for so long, once at least, before it is timed, then
-    `runs` times, of which the median counts.
+    give_up_ratio, race, stays, further and on_round mean. While one runs the others sleep in a
+    read. run_timeout: seconds that a request may take besides five times what its runs took at the
+    opening by the wall clock. warm_seconds: a contestant runs for so long, once at least, before it
+    is timed, then `runs` times, of which the median counts.
     imports: modules that every process imports, for the backends that they register. spares: where
     processes come from and go back to, which are started here and killed otherwise. on_wait is told
     of waiting for others that measure on these CPUs.
@@ -195,7 +196,7 @@ def measure_interleaved(
                 opened = ask(name, "open", request, open_timeout)
                 if opened is None:
                     continue
-                run_seconds[name] = opened["seconds"]
+                run_seconds[name] = opened["wall_seconds"]
                 results[name].memory_bytes = opened["memory_bytes"]
                 numbers[name] = max(1, math.ceil(sample_seconds / max(opened["seconds"], 1e-7)))
                 file = os.path.join(folder, f"outputs_{i}.npz")
@@ -218,6 +219,7 @@ def measure_interleaved(
             seed=seed,
             give_up_ratio=give_up_ratio,
             race=race,
+            stays=stays,
             further=further,
             on_round=on_round,
         )

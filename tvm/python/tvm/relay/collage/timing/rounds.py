@@ -35,11 +35,10 @@ class Further(NamedTuple):
 class Race(NamedTuple):
     """An early end for those that are clearly slower, where being wrong at times does no harm:
     whoever took more than `ratio` times the fastest one's seconds in every round so far, of which
-    there are at least `rounds`. stays: who never leaves by this."""
+    there are at least `rounds`."""
 
     rounds: int
     ratio: float
-    stays: Sequence[str] = ()
 
 
 class _Rounds:
@@ -84,6 +83,7 @@ def run_rounds(
     seed: int = 0,
     give_up_ratio: float | None = None,
     race: Race | None = None,
+    stays: Sequence[str] = (),
     further: Further | None = None,
     on_round: Callable[[int, int], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
@@ -93,7 +93,8 @@ def run_rounds(
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
     told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
     one's seconds, asked every 6 rounds, behind in the `race`, asked after each, or out of question
-    for `further`. `on_round(done, rounds)` before the first and after each.
+    for `further`. Who is in `stays` never goes for being slow. `on_round(done, rounds)` before the
+    first and after each.
     """
     state = _Rounds(names, sample, leave, seed)
     done, goal = 0, rounds
@@ -106,10 +107,11 @@ def run_rounds(
             state.run_one()
             done += 1
             if give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
-                state.keep(_fast_enough(state.running, give_up_ratio), "given up as far too slow")
+                keep = _fast_enough(state.running, give_up_ratio)
+                state.keep([*keep, *stays], "given up as far too slow")
             if race is not None and done >= race.rounds:
                 keep = _in_the_race(state.running, race)
-                state.keep(keep, "given up as clearly slower")
+                state.keep([*keep, *stays], "given up as clearly slower")
             if on_round is not None:
                 on_round(done, goal)
 
@@ -138,11 +140,10 @@ def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[s
 
 
 def _in_the_race(running: Mapping[str, Sequence[float]], race: Race) -> list[str]:
-    """Names of those that were near the fastest in some round, and of those that stay."""
+    """Names of those that were near the fastest in some round."""
     fastest = [min(seconds) for seconds in zip(*running.values(), strict=True)]
     return [
         name
         for name, each in running.items()
-        if name in race.stays
-        or any(mine <= race.ratio * best for mine, best in zip(each, fastest, strict=True))
+        if any(mine <= race.ratio * best for mine, best in zip(each, fastest, strict=True))
     ]
