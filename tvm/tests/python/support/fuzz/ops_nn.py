@@ -10,6 +10,7 @@ import math
 import numpy as np
 from tvm import relay
 
+from .ops_shape import moving, parts
 from .values import FLOATS, NOT_ASKED, Value, bilinear
 
 SPACE = {1: "W", 2: "HW", 3: "DHW"}
@@ -213,9 +214,13 @@ _WIDE = ["float32"] * 9 + ["float64"]
 
 def dense(g):
     data = g.data(g.pick([2, 2, 2, 3]), g.pick(_WIDE))
-    dtype = g.value(data).dtype
-    depth, units = g.value(data).shape[-1], g.pick([1, 2, 3, 5, 8, 16, 33])
-    weight = g.weight((units, depth), 1.0 / math.sqrt(max(1, depth)), dtype)
+    return _dense(g, data, g.pick([1, 2, 3, 5, 8, 16, 33]))
+
+
+def _dense(g, data, units):
+    depth = g.value(data).shape[-1]
+    scale = 1.0 / math.sqrt(max(1, depth))
+    weight = g.weight((units, depth), scale, g.value(data).dtype)
 
     def reference(x, w):
         return bilinear(lambda a, b: a @ b.T, x, w, depth)
@@ -262,6 +267,37 @@ def batch_matmul(g):
     batch = g.pick([batch, batch, 1]) if batch > 1 else g.pick([1, 1, 3])
     other = g.weight([batch, *shape], 1.0 / math.sqrt(depth), g.value(data).dtype)
     return _product(g, "nn.batch_matmul", data, other, flags)
+
+
+def attention(g):
+    """Products of parts of one projection, as its queries, keys and values are; of one head, too.
+    They are moved to their heads one by one, or all together before they are taken apart."""
+    tokens, heads, width = g.int(2, 6), g.pick([1, 1, 2, 3]), g.pick([1, 4, 8, 16])
+    rows = g.input([tokens, 3 * heads * width])
+    if g.chance(0.7):  # else parts of an input
+        rows = _dense(g, g.input([tokens, 5]), 3 * heads * width)
+
+    def reshaped(data, shape):
+        return moving(
+            *(g, "reshape", data), lambda x: relay.reshape(x, shape), lambda v: v.reshape(shape)
+        )
+
+    def moved(data, axes):
+        return moving(
+            *(g, "transpose", data), lambda x: relay.transpose(x, axes), lambda v: v.transpose(axes)
+        )
+
+    if g.chance(0.5):
+        apart = moved(reshaped(rows, (tokens, 3, heads, width)), (1, 2, 0, 3))
+        each = [reshaped(part, (heads, tokens, width)) for part in parts(g, apart, 3, 0, range(3))]
+    else:
+        each = [
+            moved(reshaped(part, (tokens, heads, width)), (1, 0, 2))
+            for part in parts(g, rows, 3, 1, range(3))
+        ]
+    queries, keys, values = (each[i] for i in g.rng.permutation(3))
+    scores = _product(g, "nn.batch_matmul", queries, keys, (False, True))
+    return _product(g, "nn.batch_matmul", scores, values, (False, False))
 
 
 def _pool_counts(size, left, right, kernel, stride, dilation, ceil_mode):

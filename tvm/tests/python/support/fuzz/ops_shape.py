@@ -14,7 +14,8 @@ from .values import Value, exact
 _TYPES = ("float32", "float32", "float32", "int32")
 
 
-def _moving(g, op, data, build, change) -> int:
+def moving(g, op, data, build, change) -> int:
+    """A call that moves elements: `change` does to an array what `build` does to an expression."""
     return g.call(op, [data], build, lambda x: x.mapped(change))
 
 
@@ -30,15 +31,13 @@ def _factors(g, size):
 def reshape(g):
     data = g.data(dtype=g.pick(_TYPES))
     shape = _factors(g, g.value(data).value.size)
-    return _moving(
-        g, "reshape", data, lambda x: relay.reshape(x, shape), lambda v: v.reshape(shape)
-    )
+    return moving(g, "reshape", data, lambda x: relay.reshape(x, shape), lambda v: v.reshape(shape))
 
 
 def transpose(g):
     data = g.data(range(2, 6), dtype=g.pick(_TYPES))
     axes = [int(axis) for axis in g.rng.permutation(g.value(data).rank)]
-    return _moving(
+    return moving(
         g, "transpose", data, lambda x: relay.transpose(x, axes), lambda v: v.transpose(axes)
     )
 
@@ -48,7 +47,7 @@ def squeeze(g):
     ones = [axis for axis, extent in enumerate(g.value(data).shape) if extent == 1]
     if not ones or len(ones) == g.value(data).rank:
         return expand_dims(g)
-    return _moving(
+    return moving(
         g, "squeeze", data,
         lambda x: relay.squeeze(x, ones), lambda v: v.squeeze(tuple(ones)),
     )  # fmt: skip
@@ -57,7 +56,7 @@ def squeeze(g):
 def expand_dims(g):
     data = g.data(range(1, 5))
     axis = g.int(0, g.value(data).rank)
-    return _moving(
+    return moving(
         g, "expand_dims", data,
         lambda x: relay.expand_dims(x, axis), lambda v: np.expand_dims(v, axis),
     )  # fmt: skip
@@ -65,7 +64,7 @@ def expand_dims(g):
 
 def batch_flatten(g):
     data = g.data(range(2, 6))
-    return _moving(
+    return moving(
         g, "nn.batch_flatten", data,
         relay.nn.batch_flatten, lambda v: v.reshape(v.shape[0], math.prod(v.shape[1:])),
     )  # fmt: skip
@@ -130,21 +129,27 @@ def split(g):
     else:
         sections = sorted({g.int(1, shape[axis] - 1) for _ in range(2)})
         cuts = sections
-    result, made = data, {}
+    indices = sorted({g.int(0, len(cuts)) for _ in range(3)})
+    return parts(g, data, sections, axis, indices)[-1]
 
-    def parts_of(x):
-        """One operator of the module, whatever the number of its results that are read."""
+
+def parts(g, data, sections, axis, indices):
+    """Those results of a split: of one operator, however many of them are read."""
+    made = {}
+
+    def all_of(x):
         if x not in made:
             made[x] = relay.split(x, sections, axis)
         return made[x]
 
-    for index in sorted({g.int(0, len(cuts)) for _ in range(3)}):
-        result = _moving(
+    return [
+        moving(
             *(g, "split", data),
-            lambda x, i=index: parts_of(x)[i],
-            lambda v, i=index: np.split(v, cuts, axis)[i],
+            lambda x, i=index: all_of(x)[i],
+            lambda v, i=index: np.split(v, sections, axis)[i],
         )
-    return result
+        for index in indices
+    ]
 
 
 def strided_slice(has_steps):
@@ -173,7 +178,7 @@ def strided_slice(has_steps):
                 for first, last, extent in zip([b % n for b, n in zip(begin, shape)], end, shape)
             ]
             cut = [slice(each.start, each.stop) for each in cut]
-            return _moving(
+            return moving(
                 *(g, "strided_slice", data),
                 lambda x: relay.strided_slice(x, begin, sizes, slice_mode="size"),
                 lambda v: v[tuple(cut)],
@@ -188,7 +193,7 @@ def strided_slice(has_steps):
                 count = g.int(1, len(shape))
                 begin, end, strides = (each[:count] for each in (begin, end, strides))
                 cut = cut[:count]
-        return _moving(
+        return moving(
             g, "strided_slice", data,
             lambda x: relay.strided_slice(x, begin, end, strides, axes),
             lambda v: v[tuple(cut)],
@@ -216,14 +221,14 @@ def pad(g):
 def tile(g):
     data = g.data(range(1, 4), most=300)
     reps = g.ints(g.value(data).rank + g.pick([0, 0, 1]), 1, 3)
-    return _moving(g, "tile", data, lambda x: relay.tile(x, reps), lambda v: np.tile(v, reps))
+    return moving(g, "tile", data, lambda x: relay.tile(x, reps), lambda v: np.tile(v, reps))
 
 
 def broadcast_to(g):
     data = g.data(range(1, 4), most=300)
     shape = [g.int(2, 4) if extent == 1 else extent for extent in g.value(data).shape]
     shape = [*g.ints(g.int(0, 1), 1, 3), *shape]
-    return _moving(
+    return moving(
         g, "broadcast_to", data,
         lambda x: relay.broadcast_to(x, shape), lambda v: np.broadcast_to(v, shape).copy(),
     )  # fmt: skip
@@ -290,7 +295,7 @@ def depth_to_space(g):
             v = v.reshape(n, c // 4, 2, 2, h, w).transpose(0, 1, 4, 2, 5, 3)
         return v.reshape(n, c // 4, h * 2, w * 2).transpose(back)
 
-    return _moving(
+    return moving(
         g, "nn.depth_to_space", data, lambda x: relay.nn.depth_to_space(x, 2, layout, mode), change
     )
 
@@ -308,7 +313,7 @@ def space_to_depth(g):
         v = v.reshape(n, c, h // 2, 2, w // 2, 2).transpose(0, 3, 5, 1, 2, 4)
         return v.reshape(n, c * 4, h // 2, w // 2).transpose(back)
 
-    return _moving(
+    return moving(
         g, "nn.space_to_depth", data, lambda x: relay.nn.space_to_depth(x, 2, layout), change
     )
 
@@ -323,7 +328,7 @@ def upsampling(g):
             v = np.repeat(v, factor, axis)
         return v
 
-    return _moving(
+    return moving(
         g, "nn.upsampling", data,
         lambda x: relay.nn.upsampling(x, *factors, layout=layout, method="nearest_neighbor"),
         change,

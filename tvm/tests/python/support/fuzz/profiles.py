@@ -26,14 +26,14 @@ _DNNL = [
     (5, _CHAIN), (9, nn.CONV), (2, nn.CONV_TRANSPOSE), (3, nn.PRODUCTS), (3, nn.POOLS),
     (1, [nn.resize]), (1, nn.ADAPTIVE), (1, [s.pad, s.depth_to_space, s.space_to_depth]),
     (7, _ELEMENTS), (3, [m.composite]), (2, _REDUCE), (2, _NORMS), (1, _SOFTMAX), (3, s.VIEWS),
-    (3, s.JOINS),
+    (3, s.JOINS), (1, [nn.attention]),
 ]  # fmt: skip
 _ONNX = [
     (3, nn.CONV), (1, nn.CONV_TRANSPOSE), (2, nn.PRODUCTS), (2, nn.POOLS), (1, nn.ADAPTIVE),
     (1, [nn.resize]), (3, [m.ALL_BINARY]), (3, [m.ALL_UNARY]), (2, [m.clip, m.prelu, m.bias_add]),
     (1, [m.composite]), (1, _REDUCE), (1, [r.argument, r.product]), (1, _NORMS), (1, _SOFTMAX),
     (1, [m.comparison, m.logical, m.where]), (2, [m.cast, m.binary_of_integers, r.reduce_integers]),
-    (2, s.VIEWS), (2, s.JOINS), (4, s.MORE),
+    (2, s.VIEWS), (2, s.JOINS), (4, s.MORE), (1, [nn.attention]),
 ]  # fmt: skip
 _BLAS = [
     (4, nn.PRODUCTS),
@@ -41,6 +41,7 @@ _BLAS = [
     (2, [m.bias_add, m.DNNL_BINARY]),
     (1, [m.DNNL_UNARY]),
     (1, s.VIEWS),
+    (1, [nn.attention]),
 ]
 _QNN = [(6, q.QNN), (1, s.VIEWS), (1, s.JOINS)]
 _NARROW = [(1, [q.narrow_chain])]
