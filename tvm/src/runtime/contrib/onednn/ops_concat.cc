@@ -76,8 +76,9 @@ void RunOnThreads(const Copies& copies, const std::vector<void*>& data, int num_
   ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
 }
 
-/*! \brief The copies of operands that lie as the result, whose axes are in this order in memory, if
- * their pieces are small and of whole numbers. */
+/*! \brief The copies of whole operands that lie as the result, whose axes are in this order in
+ * memory, if their pieces are small and of whole numbers. A part would be read from the beginning
+ * of its tensor. */
 std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t axis,
                                   const std::vector<int>& order) {
   const auto place = std::find(order.begin(), order.end(), static_cast<int>(axis));
@@ -88,7 +89,7 @@ std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t a
   for (const StepArg& operand : operands) {
     std::vector<int> wanted = order;  // in which axes of 1 have no place
     if (operand.desc.dims()[axis] == 1) wanted.erase(wanted.begin() + (place - order.begin()));
-    if (operand.desc.OrderInMemory() != wanted) return std::nullopt;
+    if (!operand.desc.IsWhole() || operand.desc.OrderInMemory() != wanted) return std::nullopt;
     const int64_t bytes = operand.desc.Bytes() / copies.rows;
     if (bytes % kNumber != 0 || bytes >= kLargePiece) return std::nullopt;
     copies.pieces.push_back(bytes);

@@ -85,6 +85,15 @@ def test_readers_that_want_no_gaps_share_one_copy():
     assert reorders(plan) == 2, plan
 
 
+@pytest.mark.parametrize("width", [4, 32])
+@pytest.mark.parametrize("order", [(2, 1), (1, 2), (1, 0)])
+def test_parts_of_which_none_is_the_first_are_joined(order, width):
+    """Dense ones, in small pieces and in large ones."""
+    parts = relay.split(relay.tanh(relay.var("x", shape=(3, 8, width))), 3, axis=0)
+    check(relay.negative(relay.concatenate([parts[i] for i in order], axis=0)))
+    check(relay.negative(relay.concatenate([parts[i] for i in order], axis=2)))
+
+
 def test_a_part_that_is_a_result_is_copied_once():
     first, second = relay.split(projections(2), 2, axis=-1)
     plan = check(relay.Tuple([first, second]))
