@@ -68,12 +68,13 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, Any]:
     command += ["--rounds", str(options.rounds), "--target", options.target]
     command += ["--seconds", str(_MOST_SECONDS)]
     done = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, text=True, check=False)
-    if not done.stdout:  # it ends with 1 as well where only some of its rows failed
-        raise RuntimeError(f"{name}: collage tt many ended with {done.returncode}")
-    found = json.loads(done.stdout)
+    found = json.loads(done.stdout or "{}")
+    if "rows" not in found:  # it ends with 1 as well where only some of its rows failed
+        why = found.get("error", f"collage tt many ended with {done.returncode}")
+        raise RuntimeError(f"{name}: {why}")
     if found["untried"]:
         raise RuntimeError(
-            f"{name}: {_MOST_SECONDS} seconds did not suffice: run it again to go on"
+            f"{name}: {_MOST_SECONDS} seconds did not suffice, or a trial was lost: run it again"
         )
     [choice] = found["choices"]
     return {"rows": found["rows"], "choice": choice}

@@ -194,6 +194,8 @@ class Libraries:
     def column(self, found: Found) -> Column:
         """What the judge is told of a column, whose plans are built."""
         modules = found.plans.modules
+        for plan, cost in found.plans.failed.items():  # such as could not be made
+            self.failed[f"{plan} of {found.name}"] = cost.Summary()
         names = {
             plan: self.add(f"{plan} of {found.name}", modules[plan], found.records)
             for plan in modules
@@ -251,13 +253,14 @@ def facts_of_search(result: collage.Result) -> dict[str, Any]:
 
 def whole_plans(search: GraphSearch | None) -> dict[str, Any] | None:
     """How many whole plans were tried, and the seconds of each after the first batch, which finds
-    no compiled parts to reuse. None without a search of whole plans."""
+    no compiled parts to reuse; those that failed took theirs and count as none. None without a
+    search of whole plans."""
     if search is None:
         return None
     first, later_seconds = collage.CollageOptions.current().graph_search_population, None
-    if later := search.trials[first:]:
-        began = search.trials[first - 1].seconds
-        later_seconds = (later[-1].seconds - began) / len(later)
+    later = search.trials[first:]
+    if count := sum(trial.cost.is_usable for trial in later):
+        later_seconds = (later[-1].seconds - search.trials[first - 1].seconds) / count
     return {"tried": len(search.trials), "later_seconds": later_seconds}
 
 

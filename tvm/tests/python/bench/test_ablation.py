@@ -285,7 +285,7 @@ def test_a_plan_with_records_is_built_with_them_and_is_no_backend_alone(tmp_path
     log.write_text("\n".join(some_lines("autotvm", dense(), 1)))
     records = load_records([log], TARGET)
     libraries = columns.Libraries(tmp_path)
-    plans = types.SimpleNamespace(modules={"tvm": dense()}, kernels_of=lambda plan: ())
+    plans = types.SimpleNamespace(modules={"tvm": dense()}, kernels_of=lambda plan: (), failed={})
     plain = libraries.column(columns.Found("tvm", plans, 0.0, 0))
     tuned = libraries.column(columns.Found("tvm-tuned", plans, 0.0, 0, records))
     assert (plain.plans, plain.singles) == (["tvm of tvm"], ["tvm of tvm"])
@@ -293,6 +293,9 @@ def test_a_plan_with_records_is_built_with_them_and_is_no_backend_alone(tmp_path
     # A plan that ships with the same records is the column's.
     assert libraries.add("ships", dense(), records) == "tvm of tvm-tuned"
     assert libraries.failed == {}
+    plans.failed = {"collage-coarse": Cost.failed("compile_failed", "no such part")}
+    libraries.column(columns.Found("tvm", plans, 0.0, 0))
+    assert libraries.failed == {"collage-coarse of tvm": "compile_failed: no such part"}
 
 
 def test_the_page_of_the_tree_says_what_its_records_say():

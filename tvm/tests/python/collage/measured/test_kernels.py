@@ -170,8 +170,8 @@ def test_what_slows_a_round_says_nothing_of_a_kernel(fake):
 def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fake.failing = ["even"]
     found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
-    status, message = found["failed"]["even"]
-    assert status == "unsupported" and "no even for a" in message
+    assert found["failed"]["even"]["status"] == "unsupported"
+    assert "no even for a" in found["failed"]["even"]["message"]
     fastest = {name: min(samples) for name, samples in found["samples"].items()}
     assert list(fastest) == ["slow", "fast"]
     assert 1e-3 <= fastest["fast"] < fastest["slow"], "sleeps that a busy machine makes longer"
@@ -183,7 +183,7 @@ def test_a_kernel_that_computes_something_else_is_not_timed(fake):
     given = "fake", "a", list(SECONDS), 1 << 20, 0
     found = kernel_trials.time_kernels(*given, budget_seconds=0.05)
     assert list(found["samples"]) == ["slow", "even"]
-    assert found["failed"]["fast"][0] == "wrong_result"
+    assert found["failed"]["fast"]["status"] == "wrong_result"
     found = kernel_trials.time_kernels(*given, budget_seconds=0.05, compares=False)
     assert set(found["samples"]) == set(SECONDS) and not found["failed"]
 
@@ -191,7 +191,7 @@ def test_a_kernel_that_computes_something_else_is_not_timed(fake):
 def test_a_wrong_kernel_has_that_for_its_cost_and_is_never_chosen(fake):
     fake.steps = [step("a", "slow", "fast")]
     estimator = Estimator()
-    failed = {"fast": ("wrong_result", "its numbers are not those of the usual one")}
+    failed = {"fast": {"status": "wrong_result", "message": "other numbers than the usual one"}}
     answer = Reply("ok", {"samples": {"slow": [2e-3] * 6}, "failed": failed})
     estimator.run_measuring = lambda job: (answer, lambda cost: cost)
     assert choose(estimator) == {"step a": "slow"}

@@ -152,6 +152,28 @@ def parts(g, data, sections, axis, indices):
     ]
 
 
+def rejoined(g):
+    """Parts of a value joined in another order, the first of them perhaps left out."""
+    dtype, sections, axis = g.pick(_TYPES), g.pick([2, 3, 4]), g.int(0, 2)
+    shape = [*g.shape(2), g.pick([4, 16, 40])]
+    shape[axis] = sections * g.int(1, 4)
+    data = g.input(shape, dtype)
+    data = moving(g, "negative", data, relay.negative, lambda v: -v) if g.chance(0.7) else data
+    indices = [int(i) for i in g.rng.permutation(sections)][: g.int(2, sections)]
+    along = g.int(0, 2)
+
+    def reference(*values):
+        fields = ("value", "error")
+        return Value(
+            *(np.concatenate([getattr(v, name) for v in values], along) for name in fields), dtype
+        )
+
+    return g.call(
+        "concatenate", parts(g, data, sections, axis, indices),
+        lambda *xs: relay.concatenate(relay.Tuple(list(xs)), along), reference,
+    )  # fmt: skip
+
+
 def strided_slice(has_steps):
     def make(g):
         data = g.data(range(1, 5), dtype=g.pick(_TYPES))
@@ -354,7 +376,7 @@ def filled(op):
 
 
 VIEWS = [reshape, transpose, squeeze, expand_dims, batch_flatten]
-JOINS = [concatenate, concatenate, split, strided_slice(False)]
+JOINS = [concatenate, concatenate, split, strided_slice(False), rejoined]
 MORE = [
     stack, strided_slice(True), pad, pad, tile, broadcast_to, take, gather, depth_to_space,
     space_to_depth, upsampling, *map(filled, ("zeros", "ones", "full")),

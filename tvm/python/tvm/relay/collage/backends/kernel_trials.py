@@ -44,9 +44,9 @@ from .target_options import options_in
 _SAMPLE_SECONDS = 3e-4
 _MOST_ROUNDS = 10 * ROUNDS_BEFORE_GIVING_UP
 _GIVE_UP_RATIO = 1.15
-# How far numbers may be from those of the usual kernel, where all are float32 and else. The parts
-# that hold the kernel are verified more strictly; this is for kernels that compute something else,
-# because no part would be left if the fastest one of a step were wrong.
+# How far numbers may be from those of the usual kernel: where all are float32, and where some are
+# coarser. The parts that hold the kernel are verified more strictly; this is for kernels that
+# compute something else, because no part would be left if the fastest one of a step were wrong.
 _FLOATS, _COARSE = Tolerance(1e-2, 0), Tolerance(0.3, 3)
 
 
@@ -75,14 +75,14 @@ def time_kernels(
 ) -> dict[str, Any]:
     """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
 
-    One that fails, or gives other numbers than the first that runs, which is the usual one, is a
-    status and a message; the others are timed all the same.
+    One that fails is a status and a message, and so is one that gives other numbers than the first
+    that runs, which is the usual one unless that fails; the others are timed all the same.
     network_bytes: what its network touches between two runs. compares: whether numbers are looked
     at; not those of many steps after each other, which made-up weights may drive anywhere.
     """
     own = get_backend(backend)
     opened: dict[str, tuple[KernelRuns, Run]] = {}
-    failed: dict[str, tuple[str, str]] = {}
+    failed: dict[str, dict[str, str]] = {}
     usual: list[np.ndarray] = []
     for kernel in kernels:
         try:
@@ -93,12 +93,13 @@ def time_kernels(
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
-            failed[kernel] = CostStatus.UNSUPPORTED, describe(error)
+            failed[kernel] = {"status": CostStatus.UNSUPPORTED, "message": describe(error)}
             continue
         usual = usual or found
         are_floats = all(tensor.dtype == "float32" for tensor in runs.arrays)
         if mismatch(found, usual, _FLOATS if are_floats else _COARSE):
-            failed[kernel] = CostStatus.WRONG_RESULT, "its numbers are not those of the usual one"
+            text = "its numbers are not those of the usual one"
+            failed[kernel] = {"status": CostStatus.WRONG_RESULT, "message": text}
         else:
             opened[kernel] = runs, run
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}

@@ -153,7 +153,7 @@ def _costs_of(
     return {
         kernel: with_load(_beside(usual, samples[kernel]))
         if kernel in samples
-        else Cost.failed(*failed[kernel])
+        else Cost.failed(**failed[kernel])
         for kernel in kernels
     }
 

@@ -124,7 +124,7 @@ def run_rounds(
         going_on = further.in_question(running) if len(running) > 1 else ()
         if len(going_on) < 2:
             break
-        state.keep(going_on, "out of question")
+        state.keep([*going_on, *stays], "out of question")
         goal = min(2 * goal, MOST_FURTHER * rounds)
         run_to_goal(end)
     return state.samples

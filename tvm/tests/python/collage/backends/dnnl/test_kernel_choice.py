@@ -171,6 +171,17 @@ def test_a_worker_times_all_kernels_of_a_step():
         get_backend("dnnl").kernel_runs("{}", step.kernels[0], 0)
 
 
+def test_a_kernel_finds_none_of_what_the_one_before_it_wrote():
+    """They share their outputs, and what one leaves out must not be right by another's numbers."""
+    [step] = steps_of(hand_placed(function_of(nn.relu(dense()))))
+    for kernel in step.kernels:
+        runs = get_backend("dnnl").kernel_runs(step.text, kernel, 0)
+        result = runs.arrays[-1]
+        assert (result.numpy().view("uint8") == 0x55).all()
+        runs.open()()
+        assert (result.numpy() < 1e6).all()
+
+
 def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
     """Parts of a plan, its placement's file and a library's file all run the kernel chosen."""
 

@@ -66,7 +66,11 @@ def _info(options: argparse.Namespace) -> int:
     in_models = [kernel for path in models for kernel in kernels_of_model(path, options)]
     kernels = _joined(in_models, kernels_of(*logs))
     trials = Counter((line.workload, line.target) for line in lines)
-    best = {line[1:3]: line.seconds for line in best_lines(lines) if line.seconds is not None}
+    best = {
+        (line.workload, line.target): line.seconds
+        for line in best_lines(lines)
+        if line.seconds is not None
+    }
     targets = sorted({line.target for line in lines})
     # The times of two targets say nothing together.
     seconds = {workload: each for (workload, _), each in best.items() if len(targets) == 1}
