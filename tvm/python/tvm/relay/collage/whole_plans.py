@@ -253,7 +253,8 @@ def known_plans(
         store = open_store(job.options, measure_options(job.options), device)
     try:
         module = " ".join(function.key for function in describe_functions(job.prepared))
-        yield KnownPlans(store, module, str(job.targets.host), depends_on)
+        is_quiet = functools.cache(lambda: runner.is_quiet())
+        yield KnownPlans(store, module, str(job.targets.host), depends_on, is_quiet)
     finally:
         if store is not None:
             store.close()

@@ -2,6 +2,7 @@
 """The search of whole plans with plans and measuring that are made up: what is measured, told, kept
 and shown. And a search that was killed, by the store."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -128,6 +129,13 @@ def test_what_a_plan_took_elsewhere_is_not_taken(open_store, change):
     plans.keep("key", "1 dnnl", Cost.given(2.0))
     assert plans.look_up("key").seconds == 2.0 and plans.look_up("other") is None
     assert KnownPlans(open_store(), **{**arguments, **change}).look_up("key") is None
+
+
+def test_what_was_measured_beside_other_programs_serves_while_there_are_such(open_store):
+    given = {"module": "module", "target": "llvm", "options": {}}
+    busy, quiet = (KnownPlans(open_store(), **given, is_quiet=lambda x=x: x) for x in (False, True))
+    busy.keep("key", "1 dnnl", dataclasses.replace(Cost.given(2.0), load=0.5))
+    assert busy.look_up("key").seconds == 2.0 and quiet.look_up("key") is None
 
 
 @pytest.mark.parametrize("status", ["machine_fault", "wrong_result"])

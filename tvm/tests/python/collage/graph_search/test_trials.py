@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A batch of whole plans beside the reference: builds and comparisons that are made up."""
 
+from dataclasses import replace
+
 import pytest
 from relay_text import parse
 from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable
@@ -51,6 +53,16 @@ def test_batches_compare_by_ratios_to_the_reference():
     assert trials.base == 2.0
     assert (later.status, later.seconds, later.low, later.rounds) == ("measured", 1.0, 1.0, 6)
     assert [len(names) for names in machine.seen] == [3, 2]
+
+
+def test_a_trial_beside_other_programs_says_so():
+    def compare(*given, **options):
+        found = Machine().compare(*given, **options)
+        return [replace(item, cost=replace(item.cost, load=0.4)) for item in found]
+
+    with open_trials(MOD, EndToEnd(build, comparer=compare)) as trials:
+        [cost] = trials.measure({"plan": MOD}).values()
+    assert cost.is_busy and cost.load == 0.4
 
 
 def test_a_search_that_goes_on_keeps_its_measure():

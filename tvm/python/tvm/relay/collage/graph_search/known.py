@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..costs.cost import Cost, CostStatus
@@ -43,18 +43,27 @@ class PlanRow:
 class KnownPlans:
     """What plans of one module took, by the keys of PlanSpace; without a store it knows none.
 
-    module: what tells the module from others. options: what its builds depend on.
+    module: what tells the module from others. options: what its builds depend on. is_quiet: asked
+    where a plan was measured beside other programs, which serves only while there are such.
     """
 
     def __init__(
-        self, store: StoredCosts | None, module: str, target: str, options: Mapping[str, Any]
+        self,
+        store: StoredCosts | None,
+        module: str,
+        target: str,
+        options: Mapping[str, Any],
+        is_quiet: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store, self._module, self._target = store, module, target
+        self._is_quiet = is_quiet
         self._options = json.dumps(options, sort_keys=True)
 
     def look_up(self, key: str) -> Cost | None:
         """The cost of a plan, None where it has to be measured."""
-        return self._store.look_up([self._row(key, "")])[0] if self._store else None
+        if self._store is None:
+            return None
+        return self._store.look_up([self._row(key, "")], self._is_quiet)[0]
 
     def keep(self, key: str, label: str, cost: Cost) -> None:
         """Commit a cost, unless it is the machine's fault, or a wrong result: that depends on the

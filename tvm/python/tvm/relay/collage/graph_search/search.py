@@ -76,6 +76,7 @@ class GraphSearch:
                     "status": trial.cost.status,
                     "seconds": trial.cost.seconds,
                     "message": trial.cost.message,
+                    "flags": list(trial.cost.flags),
                     "after_seconds": trial.seconds,
                     "best_seconds": trial.best_seconds,
                     "is_stored": trial.is_stored,

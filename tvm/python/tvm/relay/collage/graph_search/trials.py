@@ -9,13 +9,14 @@ Test: graph_search/test_trials.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
 
 from ..backends import accuracy
-from ..costs.cost import Cost, CostStatus
+from ..costs.cost import Cost
 from ..costs.tolerance import output_tolerance
 from ..exec.spares import SpareWorkers
 from ..machine.cpu_lock import OnWait, cpus_for_building
@@ -107,7 +108,9 @@ class PlanTrials:
                 ratio = paired_ratio(item.samples, beside.samples)
                 bounds = [ratio.low, ratio.high] if ratio.is_bounded else [None, None]
                 low, high = (value and value * self.base for value in bounds)
-                cost = Cost(CostStatus.MEASURED, ratio.value * self.base, low, high, cost.rounds)
+                seconds = ratio.value * self.base
+                # What others took of the CPUs stays with it.
+                cost = dataclasses.replace(cost, seconds=seconds, low=low, high=high, median=None)
             costs[item.name] = cost
         return costs
 

@@ -26,7 +26,7 @@ from .facts import (
     transfers_text,
 )
 from .head import head_lines
-from .times import plan_time, sum_remark
+from .times import plan_time, sum_remark, time_text
 from .unplaced import by_region, reason_text
 
 # Rows of one table at most; the JSON has them all.
@@ -115,8 +115,9 @@ def search_text(search: dict[str, Any]) -> str:
     text = f"{search['strategy']}, {search['genes']} genes, {len(trials)} plans, {failed} failed"
     best = trials[-1]["best_seconds"] if trials else None
     if best is not None and search["op_level_seconds"]:
+        flags = next((row.get("flags", ()) for row in trials if row["seconds"] == best), ())
         text += (
-            f"; the best {format_seconds(best)}, the op-level plan "
+            f"; the best {time_text(best, flags)}, the op-level plan "
             f"{format_seconds(search['op_level_seconds'])}, before the guard's own rounds"
         )
     return f"{text}; {search['ended']}"
