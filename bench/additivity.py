@@ -295,12 +295,12 @@ def tables(found: Sequence[Mapping[str, Any]]) -> str:
         for what, plans in (("plans", every), ("plans of several backends", mixes))
     ]
     lines = [
-        [line[0], each["backends"], each["costs"], *line[1:]]
+        [line[0], each["backends"], each["costs"], str(each["conditions"]["rounds"]), *line[1:]]
         for each in found
         for line in lines_of(each)
     ]
     return (
-        markdown_table([HEAD[0], "backends", "costs", *HEAD[1:]], lines)
+        markdown_table([HEAD[0], "backends", "costs", "rounds", *HEAD[1:]], lines)
         + f"\nA network's time is within {100 * NEAR:g} % of the sum for {' and '.join(near)}. "
         + f"{records.origin(found)}.\n"
     )

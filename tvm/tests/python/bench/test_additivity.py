@@ -153,7 +153,7 @@ def test_a_run_goes_on_and_its_page_says_what_is_near(monkeypatch, tmp_path, cap
     page.write_text("<!-- additivity.jsonl: begin -->\nold\n<!-- additivity.jsonl: end -->\nrest\n")
     assert additivity.main([*given, "--write-docs"]) == 0
     text = page.read_text()
-    row = "| tiny | dnnl | measured | collage | 3: dnnl 2, tvm 1 | 1.000 | 1.045 |"
+    row = "| tiny | dnnl | measured | 4 | collage | 3: dnnl 2, tvm 1 | 1.000 | 1.045 |"
     assert f"{row} 1.045 [1.035, 1.055] |" in text
     assert "2 of 3 plans (for 1 with all of the interval) and 1 of 1 plans of several" in text
     assert text.endswith("rest\n") and "old" not in text
