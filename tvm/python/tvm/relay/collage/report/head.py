@@ -55,7 +55,7 @@ def explained_mark(report: dict[str, Any]) -> str:
         return ""
     return (
         "(busy) marks a time that was taken beside other work: run this command again when "
-        "`collage doctor` finds the machine quiet"
+        "`collage doctor` finds the machine quiet; another plan may ship then"
     )
 
 
