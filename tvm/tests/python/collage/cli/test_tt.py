@@ -14,7 +14,7 @@ from tuning_nets import some_lines
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
-from tvm.relay.collage.transfer.log import note_kernel, read_ansor
+from tvm.relay.collage.transfer.log import note_kernel, note_trial, read_ansor
 from tvm.relay.collage.tuner.pipeline import Model, Searched, Unfinished, load_onnx
 from tvm.relay.collage.tuner.transfer import Trial
 from tvm.relay.collage.tuning.logs import append_line
@@ -133,6 +133,10 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     assert "2 schedules did not work: 5 does not divide 7\n" in text
     assert "1 schedule did not work: timeout\n" in text
     assert "1 schedule was not tried: run the same command again" in text
+    assert text.endswith(
+        "\nnot compared with TVM's own kernels: `collage tt compare`, or the option transfer_log "
+        "of a build, does that\n"
+    )
     found = answer(capsys, *given)
     assert (found["untried"], found["reasons"]["timeout"]) == (1, 1)
 
@@ -153,6 +157,33 @@ def test_a_transfer_that_cannot_be_says_why_and_what_to_do(
         assert f"no schedule in {log} is of a class of the model's kernels" in found["error"]
         assert "name logs of models that are more like it (collage tt info" in found["error"]
     assert not new.exists()
+
+
+def test_a_transfer_without_a_schedule_has_nothing_to_compare(
+    log, tmp_path, opened, monkeypatch, capsys
+):
+    trials = {kernel(conv).workload: [], kernel(dense).workload: []}
+    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
+    assert main(["tt", *map(str, given)]) == 1
+    assert "not compared" not in capsys.readouterr().out
+
+
+def test_nothing_is_written_into_a_log_of_from(tmp_path, log, monkeypatch, capsys):
+    for module in (search, many):
+        monkeypatch.delattr(module, "open_net")
+    before = log.read_text()
+    link = tmp_path / "link.jsonl"
+    link.symlink_to(log)
+    for own in (log, link):
+        found = answer(capsys, "transfer", "net.onnx", "--from", log, "--log", own, code=2)
+        assert found["error"] == "--log is one of --from: name another file"
+    records = log.rename(tmp_path / "many.jsonl")
+    found = answer(capsys, "many", "net.onnx", "--from", records, "-o", tmp_path, code=2)
+    assert found["error"] == (
+        f"{records}, the results of --output, is one of --from: name another folder"
+    )
+    assert records.read_text() == before
 
 
 def test_split_makes_a_log_a_class(log, tmp_path, capsys):
@@ -191,9 +222,16 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
     made = net(tmp_path / "net.onnx", 6)
     gone, new = tmp_path / "gone", ["--log", tmp_path / "new", "--search-model", "random"]
     library, autotvm = tmp_path / "net.so", tmp_path / "autotvm.jsonl"
+    moved, empty = tmp_path / "moved.jsonl", tmp_path / "empty.jsonl"
+    append_line(moved, source([], conv).line)
+    note_trial(moved, "a", {"outcome": "adapted", "seconds": 1.0, "reason": "", "took": 1.0})
+    empty.touch()
     library.write_bytes(b"\x7fELF\x02\xff")
     autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
     of_another = "autotvm.jsonl: all its trials are of autotvm, and only those of ansor"
+    no_trials = "empty.jsonl has no trials: name a log of `collage tt autoschedule`"
+    no_transfer = ".jsonl has no trials of a transfer: name what `collage tt transfer` wrote"
+    of_transfer = "moved.jsonl has trials of a transfer: name what `collage tt autoschedule` wrote"
     for arguments, words in [
         (["transfer", made, "--from", log, gone, "--log", new[1]], "gone: No such file"),
         (["transfer", made, "--from", log, "--log", library], "it seems to be a library"),
@@ -202,8 +240,9 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
         (["many", made, gone, "--from", log, "-o", tmp_path / "out"], "gone cannot be read"),
         (["autoschedule", made, *new, "--match", gone], "gone: No such file"),
         (["autoschedule", made, *new, "--same-time", library], "it seems to be a library"),
-        (["compare", made, "--transferred", log, "--ansor", gone], "gone: No such file"),
-        (["info", made, library], "it seems to be a library; it should be a log"),
+        (["compare", made, "--transferred", gone, "--ansor", log], "gone: No such file"),
+        (["compare", made, "--transferred", moved, "--ansor", gone], "gone: No such file"),
+        (["info", made, library], "it seems to be a library; it should be a log of Ansor's, such"),
         (["info", made, library], "; a model is named by its ONNX file (*.onnx)"),
         (["info", made, tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
         (["split", library, "-o", tmp_path / "out"], "it seems to be a library"),
@@ -211,12 +250,24 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
         (["choose", made, "--from", autotvm], of_another),
         (["many", made, "--from", autotvm, "-o", tmp_path / "out"], of_another),
         (["autoschedule", made, *new, "--match", autotvm], of_another),
-        (["autoschedule", made, *new, "--same-time", autotvm], of_another),
-        (["compare", made, "--transferred", log, "--ansor", autotvm], of_another),
-        (["compare", made, "--transferred", autotvm, "--ansor", log], of_another),
+        (["compare", made, "--transferred", moved, "--ansor", autotvm], of_another),
         (["info", made, autotvm], of_another),
         (["distil", log, autotvm, "-o", tmp_path / "out"], of_another),
         (["split", autotvm, "-o", tmp_path / "out"], of_another),
+        (["transfer", made, "--from", log, empty, "--log", new[1]], no_trials),
+        (["choose", made, "--from", empty], no_trials),
+        (["many", made, "--from", empty, "-o", tmp_path / "out"], no_trials),
+        (["autoschedule", made, *new, "--match", empty], no_trials),
+        (["compare", made, "--transferred", moved, "--ansor", empty], no_trials),
+        (["info", made, empty], no_trials),
+        (["distil", log, empty, "-o", tmp_path / "out"], no_trials),
+        (["split", empty, "-o", tmp_path / "out"], no_trials),
+        (["compare", made, "--transferred", empty, "--ansor", log], f"empty{no_transfer}"),
+        (["compare", made, "--transferred", log, "--ansor", moved], f"ansor{no_transfer}"),
+        (["compare", made, "--transferred", autotvm, "--ansor", log], f"autotvm{no_transfer}"),
+        (["autoschedule", made, *new, "--same-time", autotvm], f"autotvm{no_transfer}"),
+        (["autoschedule", made, *new, "--same-time", log], f"ansor{no_transfer}"),
+        (["compare", made, "--transferred", moved, "--ansor", moved], of_transfer),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
     assert not (tmp_path / "out").exists()

@@ -185,11 +185,15 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
     limits = ["--trials", 2, "--search-model", "random", *LIMITS]
     for arguments, words in [
         (["compare", nets["small"], *empty, *MEASURED], "absent: No such file"),
-        (["plot", folder / "no.json", "-o", folder / "x.png"], "no.json is no answer of collage"),
+        (
+            ["plot", folder / "no.json", "-o", folder / "x.png"],
+            "no.json is no answer of collage tt compare: name what `collage tt compare -o FILE` "
+            "wrote",
+        ),
         (
             ["autoschedule", nets["small"], "--log", folder / "x", *limits]
             + ["--same-time", logs["large"]],
-            "tells of no transfer",
+            "large.jsonl has no trials of a transfer: name what `collage tt transfer` wrote",
         ),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]

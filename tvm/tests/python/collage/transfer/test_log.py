@@ -17,6 +17,7 @@ from tvm.relay.collage.transfer.log import (
     read_given,
     sources_of,
     steps_of,
+    tells_of_trials,
     trial_key,
     trials_of,
 )
@@ -113,7 +114,7 @@ def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
 
 
 def test_a_log_of_another_tuner_is_no_source(log):
-    """Unless it has trials of Ansor's too; nor has an empty one a fault."""
+    """Unless it has trials of Ansor's too."""
     lines = some_lines("autotvm", conv(), 1)
     other = log.with_name("other.jsonl")
     other.write_text("\n".join(lines) + "\n")
@@ -130,8 +131,43 @@ def test_a_log_of_another_tuner_is_no_source(log):
     assert wanted in str(caught.value)
     append_line(log, lines[0])
     assert len(read_given(log)) == 4 and len(sources_of([log])) == 1
-    other.write_text("# trial {}\n")
-    assert read_given(other) == []
+
+
+@pytest.mark.parametrize("text", ["", "# trial {}\n"], ids=["empty", "comment"])
+def test_a_log_without_trials_is_no_source(log, text):
+    other = log.with_name("other.jsonl")
+    other.write_text(text)
+    assert read_ansor(other) == []  # as of a log for new trials
+    options = CollageOptions(transfer_log=[str(other)])
+
+    def build(_):
+        with tuning_session(options, TARGET, 1):
+            pass
+
+    for read in (read_given, lambda path: sources_of([log, path]), build):
+        with pytest.raises(TuningLogError) as caught:
+            read(other)
+        assert str(caught.value) == (
+            f"tuning log {other} has no trials: name a log of `collage tt autoschedule`, or of a "
+            "build with the options tune=N and tuner=ansor"
+        )
+
+
+def test_what_is_no_log_is_told_to_be_no_log_of_ansors(log):
+    for read in (read_ansor, read_given):
+        with pytest.raises(TuningLogError) as caught:
+            read(log.with_name("absent"))
+        assert str(caught.value).endswith(
+            "absent: No such file or directory; it should be a log of Ansor's, such as `collage tt "
+            "autoschedule` or `collage tt transfer` writes"
+        )
+
+
+def test_a_log_tells_of_trials_also_of_such_as_do_not_count(log):
+    assert not tells_of_trials(log) and not tells_of_trials(log.with_name("absent"))
+    assert not tells_of_trials(log.parent)  # as of a folder of MetaSchedule's
+    append_line(log, "# trial {}")
+    assert tells_of_trials(log) and not trials_of(log)
 
 
 def test_steps_and_workload_are_where_ansor_has_them():

@@ -30,6 +30,10 @@ HOW_TO_TELL = (
     "`collage tt autoschedule MODEL --log LOG --trials 1`, with the model that the log was made "
     "for, adds that comment"
 )
+_SHOULD_BE = (
+    "it should be a log of Ansor's, such as `collage tt autoschedule` or `collage tt transfer` "
+    "writes"
+)
 # A comment to other readers, as that of transfer/kernel.py, and what it says of the kernel; trials
 # of versions whose builds had nothing to tell apart say nothing.
 _TRIAL, _BUILT_AS = "# trial ", "built_as"
@@ -75,6 +79,11 @@ def note_trial(path: str | os.PathLike[str], key: str, facts: Mapping[str, Any])
     append_line(path, _TRIAL + json.dumps({**facts, _BUILT_AS: built_as(KIND), "key": key}))
 
 
+def tells_of_trials(path: str | os.PathLike[str]) -> bool:
+    """Whether a log tells of trials of transferred schedules, also of such as do not count."""
+    return any(line.startswith(_TRIAL) for line in _texts(path))
+
+
 def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     """How the trials that a log tells of ended, by trial_key; the last of each.
 
@@ -102,10 +111,10 @@ def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
 
 
 def _texts(path: str | os.PathLike[str]) -> list[str]:
-    """A log's lines; none where there is no log yet."""
+    """A log's lines; none where there is no log yet, or a folder of MetaSchedule's."""
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return []
 
 
@@ -116,23 +125,28 @@ def steps_of(text: str) -> list[Step]:
 
 def read_ansor(path: str | os.PathLike[str]) -> list[Line]:
     """A log's trials that are Ansor's. TuningLogError."""
-    return [line for line in read_log(path) if line.kind == KIND]
+    return [line for line in read_log(path, _SHOULD_BE) if line.kind == KIND]
 
 
 def read_given(path: str | os.PathLike[str]) -> list[Line]:
-    """The same of a log that was given for its schedules, where none of Ansor's among trials of
-    other tuners is a TuningLogError too: else there would be nothing to do, and nobody would know
-    why. A log for new trials may have those of other tuners alone."""
-    lines = read_log(path)
+    """The same of a log that was given for its schedules, where none of Ansor's is a TuningLogError
+    too: else there would be nothing to do, and nobody would know why. A log for new trials may have
+    those of other tuners alone, or none."""
+    lines = read_log(path, _SHOULD_BE)
     found = [line for line in lines if line.kind == KIND]
-    if lines and not found:
+    if found:
+        return found
+    fault = f"tuning log {path} has no trials"
+    if lines:
         kinds = " and ".join(sorted({line.kind for line in lines}))
-        raise TuningLogError(
+        fault = (
             f"tuning log {path}: all its trials are of {kinds}, and only those of {KIND} can be "
-            "used here: name a log of `collage tt autoschedule`, or of a build with the options "
-            f"tune=N and tuner={KIND}"
+            "used here"
         )
-    return found
+    raise TuningLogError(
+        f"{fault}: name a log of `collage tt autoschedule`, or of a build with the options tune=N "
+        f"and tuner={KIND}"
+    )
 
 
 def distil(lines: Iterable[Line], best: int = 1) -> list[Line]:

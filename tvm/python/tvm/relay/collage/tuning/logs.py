@@ -43,25 +43,26 @@ class Line(NamedTuple):
     origin: str = ""
 
 
-def read_log(path: str | os.PathLike[str]) -> list[Line]:
-    """All trials of a log. TuningLogError for a file that is missing or no log."""
+def read_log(path: str | os.PathLike[str], should_be: str = _SHOULD_BE) -> list[Line]:
+    """All trials of a log. TuningLogError for a file that is missing or no log, which ends with
+    what the reader would have."""
     path = Path(path)
     try:
         texts = read_pairs(path) if path.is_dir() else _lines_of(path)
     except UnicodeDecodeError:
         kind = "a folder of another kind" if path.is_dir() else kind_of(path)
-        raise TuningLogError(f"tuning log {path}: it seems to be {kind}; {_SHOULD_BE}") from None
+        raise TuningLogError(f"tuning log {path}: it seems to be {kind}; {should_be}") from None
     except OSError as error:
         reason = error.strerror or str(error)
         missing = f" ({WORKLOADS}, {RECORDS})" if path.is_dir() else ""
-        raise TuningLogError(f"tuning log {path}{missing}: {reason}; {_SHOULD_BE}") from None
+        raise TuningLogError(f"tuning log {path}{missing}: {reason}; {should_be}") from None
     lines = [_parse(text) for text in texts if text.strip() and not text.startswith("#")]
     bad = sum(line is None for line in lines)
     good = [line for line in lines if line is not None]
     if bad and not good:
         seems = "" if path.is_dir() else f", and it seems to be {kind_of(path)}"
         raise TuningLogError(
-            f"tuning log {path}: none of its {bad} lines is a record{seems}; {_SHOULD_BE}"
+            f"tuning log {path}: none of its {bad} lines is a record{seems}; {should_be}"
         )
     if bad:
         _logger.warning(

@@ -16,15 +16,23 @@ from typing import Any
 
 from tvm_collage.interrupt import ended_by_interrupt
 
-from ...errors import CollageError
+from ...errors import CollageError, OptionError
 from ...files import check_file_path
 from ...progress import one_step
 from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
-from ...transfer.log import Source, read_ansor, read_given, sources_of
+from ...transfer.log import (
+    Source,
+    read_ansor,
+    read_given,
+    sources_of,
+    tells_of_trials,
+    trials_of,
+)
 from ...transfer.shipped import log_named
 from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
+from ...tuning.record import TuningLogError
 from ..building import add_shape
 from ..parser import add_progress, line_of
 
@@ -78,9 +86,30 @@ def sources_named(options: argparse.Namespace) -> list[Path]:
 
 
 def check_logs(*logs: Path) -> None:
-    """TuningLogError for what is no log of Ansor: to be told before minutes of work."""
+    """TuningLogError for what is no log of Ansor, or one without its trials: to be told before
+    minutes of work."""
     for log in logs:
         read_given(log)
+
+
+def check_is_of_transfer(log: Path) -> None:
+    """TuningLogError for a log that tells of no transfer. It may have no line of Ansor's: none of
+    the schedules need have fitted."""
+    read_ansor(log)
+    if not trials_of(log):
+        raise TuningLogError(
+            f"{log} has no trials of a transfer: name what `collage tt transfer` wrote"
+        )
+
+
+def check_is_of_search(log: Path) -> None:
+    """TuningLogError for a log that is not of Ansor's own search alone: transferred schedules in it
+    would be taken for what the search found."""
+    read_given(log)
+    if tells_of_trials(log):
+        raise TuningLogError(
+            f"{log} has trials of a transfer: name what `collage tt autoschedule` wrote"
+        )
 
 
 def add_log(action: argparse.ArgumentParser) -> None:
@@ -91,6 +120,13 @@ def add_log(action: argparse.ArgumentParser) -> None:
         metavar="LOG",
         help="the log that each trial is appended to; run again with it to go on",
     )
+
+
+def check_is_no_source(written: Path, sources: Iterable[Path], error: str) -> None:
+    """OptionError where a command would write into a log that it reads: what was transferred from
+    the log would count among what was found for its model."""
+    if written.resolve() in [source.resolve() for source in sources]:
+        raise OptionError(error)
 
 
 def check_own_log(options: argparse.Namespace) -> None:

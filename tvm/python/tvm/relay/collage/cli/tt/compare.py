@@ -22,7 +22,8 @@ from .common import (
     add_model,
     add_model_file,
     add_output,
-    check_logs,
+    check_is_of_search,
+    check_is_of_transfer,
     open_net,
     positive,
 )
@@ -81,7 +82,8 @@ def add_actions(add: Any) -> None:
 
 def _compare(options: argparse.Namespace) -> int:
     check_file_path(str(options.output or ""), "--output")
-    check_logs(options.transferred, options.ansor)
+    check_is_of_transfer(options.transferred)
+    check_is_of_search(options.ansor)
     with one_worker() as workers:
         model = open_net(options.model, options, workers)
         with steps("comparing", options.progress) as on_step:
@@ -120,5 +122,8 @@ def _read(path: Path) -> Mapping[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
         Gain.from_json(found)
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CollageError(f"{path} is no answer of collage tt compare: {error}") from error
+        raise CollageError(
+            f"{path} is no answer of collage tt compare: name what `collage tt compare -o FILE` "
+            "wrote"
+        ) from error
     return found

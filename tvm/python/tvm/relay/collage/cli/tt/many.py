@@ -41,6 +41,7 @@ from .common import (
     add_output,
     add_sources,
     add_trials,
+    check_is_no_source,
     open_net,
     positive,
     sources_named,
@@ -179,10 +180,13 @@ def add_actions(add: Any) -> None:
 
 def _many(options: argparse.Namespace) -> int:
     sources = sources_named(options)
+    records = options.output / _RECORDS
+    error = f"{records}, the results of --output, is one of --from: name another folder"
+    check_is_no_source(records, sources, error)
     for path in options.models:
         check_is_file(path)
     make_folder(options.output, "--output")
-    check_file_path(str(options.output / _RECORDS), "--output", is_appended=True)
+    check_file_path(str(records), "--output", is_appended=True)
     logs = {path.stem: [path] for path in sources}
     if len(logs) < len(sources) or POOLED in logs:
         raise OptionError(f"logs need names of their own, and none may be {POOLED}")
@@ -190,7 +194,7 @@ def _many(options: argparse.Namespace) -> int:
         raise OptionError("models need names of their own: copy those of one name to other names")
     if len(logs) > 1:
         logs[POOLED] = sources
-    known = _known(options.output / _RECORDS)
+    known = _known(records)
     rows: list[Row] = []
     untried: dict[Question, int] = {}
     for path in options.models:
@@ -199,7 +203,7 @@ def _many(options: argparse.Namespace) -> int:
         if missing:
             made, late = _rows_of(path, missing, options)
             for row in made:
-                append_line(options.output / _RECORDS, json.dumps(row.to_json()))
+                append_line(records, json.dumps(row.to_json()))
                 known[row.question] = row
             untried.update(late)
         rows += [known[each] for each in asked if each in known]

@@ -29,6 +29,8 @@ from .common import (
     add_model_file,
     add_sources,
     add_trials,
+    check_is_no_source,
+    check_is_of_transfer,
     check_logs,
     check_own_log,
     check_some_fit,
@@ -43,6 +45,11 @@ from .common import (
 )
 
 _LOOK_SECONDS = 60.0
+# Trials tell which schedule is the best of a kernel, and not whether TVM's own kernel is better.
+_NOT_COMPARED = (
+    "not compared with TVM's own kernels: `collage tt compare`, or the option transfer_log of a "
+    "build, does that"
+)
 
 
 def add_actions(add: Any) -> None:
@@ -98,10 +105,12 @@ def add_actions(add: Any) -> None:
 def _autoschedule(options: argparse.Namespace) -> int:
     check_own_log(options)
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
-    check_logs(*filter(None, [options.same_time, options.match]))
     limit = options.seconds
+    if options.match:
+        check_logs(options.match)
     if options.same_time:
-        limit = _time_of(options.same_time) - _took(options.log)
+        check_is_of_transfer(options.same_time)
+        limit = transfer_seconds(options.same_time) - _took(options.log)
     with one_worker() as workers:
         model = open_net(options.model, options, workers)
         with steps("tuning", options.progress) as on_step:
@@ -135,13 +144,6 @@ def _autoschedule(options: argparse.Namespace) -> int:
         },
     )
     return 1 if failed or not searched_kernels else 0
-
-
-def _time_of(log: Path) -> float:
-    seconds = transfer_seconds(log)
-    if not seconds:
-        raise CollageError(f"{log} tells of no transfer: name a log of collage tt transfer")
-    return seconds
 
 
 def _took(log: Path) -> float:
@@ -183,6 +185,7 @@ def _choose(options: argparse.Namespace) -> int:
 def _transfer(options: argparse.Namespace) -> int:
     check_own_log(options)
     logs = sources_named(options)
+    check_is_no_source(options.log, logs, "--log is one of --from: name another file")
     with one_worker() as workers:
         whole = open_net(options.model, options, workers)
         model = wanted_kernels(whole, options.without)
@@ -227,6 +230,8 @@ def _transfer(options: argparse.Namespace) -> int:
         print_facts(options, summary)
         if untried:
             print(untried_text(untried))
+        if served:
+            print(_NOT_COMPARED)
     return 0 if served else 1
 
 
