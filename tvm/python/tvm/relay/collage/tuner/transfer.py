@@ -21,6 +21,7 @@ from ..exec.machine_fault import ADVICE, DEVICE, PASSING
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
+from ..named_options import option
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source, note_trial, trial_key, trials_of
 from .budget import Budget
@@ -168,8 +169,9 @@ class Transfer:
         [reply] = self._workers.run([job], concurrency=1)
         if reply.outcome == "failed" and not reply.fault:
             raise TransferError(
-                f"no schedule can be tried on {kernel.name} ({reply.message}): build without the "
-                "option transfer_log, or leave this kernel out by collage tt transfer --without"
+                f"no schedule can be tried on {kernel.name} ({reply.message}): build without "
+                + option("transfer_log", "the option transfer_log")
+                + ", or leave this kernel out by collage tt transfer --without"
             )
         return reply
 
