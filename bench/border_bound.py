@@ -15,7 +15,6 @@ Run: python bench/border_bound.py --nets resnet50,mobilenetv2. Test: bench/test_
 
 from __future__ import annotations
 
-import contextlib
 import math
 import re
 import statistics
@@ -118,7 +117,7 @@ def measure(net: models.Net, options: Any) -> Iterator[str]:
         mod = prepared(files.model)
         libraries = {"dnnl": files.library("dnnl", mod, _ONEDNN)}
         records = load_records(options.tuned, host_target()).of_module(mod)
-        with records.in_force() if records else contextlib.nullcontext():
+        with records.in_force():
             libraries[TVM_ALONE] = files.library(TVM_ALONE, mod, TVM_ALONE)
         logs: dict[str, list[Log]] = {name: [] for name in libraries}
         for _ in range(options.rounds):

@@ -232,6 +232,17 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
     no_trials = "empty.jsonl has no trials: name a log of `collage tt autoschedule`"
     no_transfer = ".jsonl has no trials of a transfer: name what `collage tt transfer` wrote"
     of_transfer = "moved.jsonl has trials of a transfer: name what `collage tt autoschedule` wrote"
+
+    def given_for_schedules(path):
+        yield ["transfer", made, "--from", log, path, "--log", new[1]]
+        yield ["choose", made, "--from", path]
+        yield ["many", made, "--from", path, "-o", tmp_path / "out"]
+        yield ["autoschedule", made, *new, "--match", path]
+        yield ["compare", made, "--transferred", moved, "--ansor", path]
+        yield ["info", made, path]
+        yield ["distil", log, path, "-o", tmp_path / "out"]
+        yield ["split", path, "-o", tmp_path / "out"]
+
     for arguments, words in [
         (["transfer", made, "--from", log, gone, "--log", new[1]], "gone: No such file"),
         (["transfer", made, "--from", log, "--log", library], "it seems to be a library"),
@@ -246,22 +257,8 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
         (["info", made, library], "; a model is named by its ONNX file (*.onnx)"),
         (["info", made, tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
         (["split", library, "-o", tmp_path / "out"], "it seems to be a library"),
-        (["transfer", made, "--from", log, autotvm, "--log", new[1]], of_another),
-        (["choose", made, "--from", autotvm], of_another),
-        (["many", made, "--from", autotvm, "-o", tmp_path / "out"], of_another),
-        (["autoschedule", made, *new, "--match", autotvm], of_another),
-        (["compare", made, "--transferred", moved, "--ansor", autotvm], of_another),
-        (["info", made, autotvm], of_another),
-        (["distil", log, autotvm, "-o", tmp_path / "out"], of_another),
-        (["split", autotvm, "-o", tmp_path / "out"], of_another),
-        (["transfer", made, "--from", log, empty, "--log", new[1]], no_trials),
-        (["choose", made, "--from", empty], no_trials),
-        (["many", made, "--from", empty, "-o", tmp_path / "out"], no_trials),
-        (["autoschedule", made, *new, "--match", empty], no_trials),
-        (["compare", made, "--transferred", moved, "--ansor", empty], no_trials),
-        (["info", made, empty], no_trials),
-        (["distil", log, empty, "-o", tmp_path / "out"], no_trials),
-        (["split", empty, "-o", tmp_path / "out"], no_trials),
+        *((arguments, of_another) for arguments in given_for_schedules(autotvm)),
+        *((arguments, no_trials) for arguments in given_for_schedules(empty)),
         (["compare", made, "--transferred", empty, "--ansor", log], f"empty{no_transfer}"),
         (["compare", made, "--transferred", log, "--ansor", moved], f"ansor{no_transfer}"),
         (["compare", made, "--transferred", autotvm, "--ansor", log], f"autotvm{no_transfer}"),

@@ -104,8 +104,7 @@ def Summary(report: dict[str, Any]) -> str:
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
     if report.get("schedules"):
-        whose = ", ".join(f"{count} {origin}" for origin, count in report["schedules"].items())
-        pieces.append(f"schedules: {whose}")
+        pieces.append(f"schedules: {_counts_text(report['schedules'])}")
     if report["seconds"]:
         pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
     return "; ".join(pieces)
@@ -113,7 +112,12 @@ def Summary(report: dict[str, Any]) -> str:
 
 def transfers_text(report: dict[str, Any]) -> str:
     """How schedules of other kernels did; "" where none was tried."""
-    return ", ".join(f"{n} {outcome}" for outcome, n in report.get("transfers", {}).items())
+    return _counts_text(report.get("transfers", {}))
+
+
+def _counts_text(counts: Mapping[str, int]) -> str:
+    """As "10 adapted, 2 invalid"."""
+    return ", ".join(f"{count} {what}" for what, count in counts.items())
 
 
 def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
