@@ -14,11 +14,13 @@ import tvm
 from cli_nets import write_net
 from json_schema import errors
 from store_rows import row
+from transfer_nets import dense, source
 from tree import ROOT
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
 from tvm.relay.collage.named_options import option
 from tvm.relay.collage.store import CostStore
+from tvm.relay.collage.tuning.logs import append_line
 from tvm_collage import command
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
@@ -226,7 +228,8 @@ def files(tmp_path):
     with CostStore(tmp_path / "costs.sqlite") as found:
         found.put(row())
     (tmp_path / "damaged").write_text("no database, no report and no log of anything at all" * 99)
-    (tmp_path / "log.jsonl").touch()
+    append_line(tmp_path / "log.jsonl", source([], dense).line)
+    (tmp_path / "empty.jsonl").touch()
     (tmp_path / "broken_module.py").write_text("import no_such_module\n")
     write_net(tmp_path / "net.onnx")
     write_net(tmp_path / "open.onnx", batch="n")
@@ -242,7 +245,10 @@ EXIT_CODES = {
         "search F/damaged --backends=",
         "backends --import broken_module",
     ],
-    (1, "what a file holds does not fit"): ["search F/open.onnx --backends="],
+    (1, "what a file holds does not fit"): [
+        "search F/open.onnx --backends=",
+        "tt distil F/empty.jsonl -o F/new.jsonl",
+    ],
     (1, "a check found a fault"): ["store check --store F/damaged"],
     (2, "a command or flag"): ["nope", "store list --nope", "cache clear --store F/costs.sqlite"],
     (2, "a value that a flag does not take"): [
