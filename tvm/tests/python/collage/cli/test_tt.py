@@ -104,8 +104,10 @@ def test_info_joins_a_models_kernels_with_those_of_logs(log, tmp_path, monkeypat
 @pytest.fixture
 def opened(monkeypatch):
     """A model of two kernels, of which a log tells one."""
-    model = Model(SimpleNamespace(target=str(TARGET)), [kernel(conv), kernel(dense)])
-    monkeypatch.setattr(search, "open_net", lambda *_: model)
+    net = SimpleNamespace(target=str(TARGET), label="net.onnx")
+    model = Model(net, [kernel(conv), kernel(dense)])
+    for module in (search, many):
+        monkeypatch.setattr(module, "open_net", lambda *_: model)
 
 
 @pytest.mark.parametrize("is_late", [True, False])
@@ -146,11 +148,14 @@ def test_a_transfer_that_cannot_be_says_why_and_what_to_do(
 ):
     new = tmp_path / "new"
     given = ["transfer", "net.onnx", "--from", log, "--log", new]
-    found = answer(capsys, *given, "--without", "conv", "--without", "dense", code=2)
-    assert found["error"] == (
-        "--without conv --without dense leaves none of the model's 2 kernels: give fewer words, or "
-        "longer ones"
-    )
+    (tmp_path / "net.onnx").touch()
+    of_many = ["many", tmp_path / "net.onnx", "--from", log, "-o", tmp_path / "folder"]
+    for command in (given, of_many):
+        found = answer(capsys, *command, "--without", "conv", "--without", "dense", code=2)
+        assert found["error"] == (
+            "--without conv --without dense leaves none of the 2 kernels of net.onnx: give fewer "
+            "words, or longer ones"
+        )
     # Of the product the log does not tell, so that only a convolution could get a schedule.
     for more in ([], ["--choose"]):
         found = answer(capsys, *given, "--without", "conv", *more, code=1)

@@ -201,10 +201,16 @@ def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:
 
 
 def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
-    """The model without the kernels whose names have one of the words."""
+    """The model without the kernels whose names have one of the words. OptionError where these are
+    all that it has."""
     kernels = [
         kernel for kernel in model.kernels if not any(word in kernel.name for word in without)
     ]
+    if model.kernels and not kernels:
+        raise OptionError(
+            f"--without {' --without '.join(without)} leaves none of the {len(model.kernels)} "
+            f"kernels of {model.candidate.label}: give fewer words, or longer ones"
+        )
     return dataclasses.replace(model, kernels=kernels)
 
 

@@ -187,13 +187,7 @@ def _transfer(options: argparse.Namespace) -> int:
     logs = sources_named(options)
     check_is_no_source(options.log, logs, "--log is one of --from: name another file")
     with one_worker() as workers:
-        whole = open_net(options.model, options, workers)
-        model = wanted_kernels(whole, options.without)
-        if whole.kernels and not model.kernels:
-            raise OptionError(
-                f"--without {' --without '.join(options.without)} leaves none of the model's "
-                f"{len(whole.kernels)} kernels: give fewer words, or longer ones"
-            )
+        model = wanted_kernels(open_net(options.model, options, workers), options.without)
         if options.choose:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
