@@ -52,7 +52,7 @@ from .result import Result
 from .run_pass import options_set, partition
 from .sample_inputs import Samples, check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
-from .tuner.session import given_records
+from .tuner.session import given_records, shipped_of
 from .tuning import TuningRecords, records_in_force
 from .whole_plans import check_search, decide, end_to_end, search_whole
 
@@ -151,7 +151,8 @@ def _optimize(
         return _replay(job, placement, decision)
     if not targets.external:
         warn_host_alone(targets.host, options)
-        if not options.tunes():
+        is_here = not options.rpc_tracker
+        if not options.tunes() and not shipped_of(options, prepared, targets.host, is_here).lines:
             return _result(job, TVM_ALONE)
     with contextlib.ExitStack() as held:
         session = held.enter_context(open_session(options, targets.external, prepared))

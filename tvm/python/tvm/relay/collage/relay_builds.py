@@ -102,7 +102,7 @@ def create_executor(
     perhaps outside the PassContext."""
     targets = parse_targets(target)
     options = CollageOptions.current()
-    is_tuned = options.tunes() or logs_of(options)
+    is_tuned = options.tunes() or options.shipped_records or logs_of(options)
     if not (targets.external or is_tuned or options.placement):
         warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)

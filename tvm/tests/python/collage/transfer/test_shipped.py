@@ -9,6 +9,8 @@ import pytest
 from relay_text import parse
 from transfer_nets import SIZE, TARGET, conv, dense, kernel, source
 from tuned_choices import judge_as, ship
+from tvm import relay
+from tvm.ir.transform import PassContext
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.errors import OptionError
@@ -143,6 +145,22 @@ def test_a_build_that_uses_them_judges_them_and_says_whose(
     assert ("tvm-untuned" in names) == is_better  # else nothing differs from a build without
     assert (result.plan, result.records.origins()) == (plan, origins)
     assert ("schedules: 1 shipped" in result.Summary()) == bool(origins)
+
+
+def test_tvm_alone_uses_them_too(records, monkeypatch):
+    judged = judge_as(True, monkeypatch)
+    ship("tvm", monkeypatch)
+    config = {f"relay.collage.{name}": value for name, value in FIELDS.items()}
+    with PassContext(opt_level=3, config={"relay.collage.enable_collage": True, **config}):
+        library = relay.build(conv(), target=TARGET)
+        executor = relay.create_executor("graph", conv(), target=TARGET)
+    for built in (library, executor):
+        assert built.collage.records.origins() == {"shipped": 1}
+    assert len(judged) == 2
+    # Nothing is searched where none may serve, or where they are not asked for.
+    for mod, fields in ((dense(), FIELDS), (conv(), {**FIELDS, "shipped_records": False})):
+        assert not optimize(mod, None, [TARGET], CollageOptions(**fields)).records
+    assert len(judged) == 2
 
 
 def test_they_can_be_transferred(records):
