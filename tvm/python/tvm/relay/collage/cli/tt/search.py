@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...costs.cost import format_seconds
-from ...errors import CollageError, OptionError
+from ...errors import CollageError
 from ...progress import steps
 from ...transfer.kernel import Kernel
 from ...transfer.kernel_text import texts_of
