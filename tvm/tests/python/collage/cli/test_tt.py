@@ -12,7 +12,7 @@ from transfer_nets import TARGET, conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
 from tuning_nets import some_lines
 from tvm.relay.collage.cli import main
-from tvm.relay.collage.cli.tt import compare, logs, many, search
+from tvm.relay.collage.cli.tt import common, compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.transfer.log import note_kernel, note_trial, read_ansor
 from tvm.relay.collage.tuner.pipeline import Model, Searched, Unfinished, load_onnx
@@ -141,6 +141,24 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     )
     found = answer(capsys, *given)
     assert (found["untried"], found["reasons"]["timeout"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("loads", "busiest"),
+    [((0.0, 0.4, 0.9, 0.2), "40 %"), ((0.0, 0.0, 0.9, 0.2), "20 %"), ((0.0, 0.0, 0.9, 0.0), None)],
+    ids=["a kernel", "the end", "none"],
+)
+def test_trials_that_others_may_have_slowed_are_told(loads, busiest, monkeypatch, caplog):
+    told = iter(loads)
+    meter = SimpleNamespace(begin=lambda: None, load=lambda: next(told))
+    monkeypatch.setattr(common, "LoadMeter", lambda workers: meter)
+    with common.making_trials(SimpleNamespace(pids=[]), "quiet") as on_step:
+        on_step("a kernel", 0, 2)
+        on_step("another search", 1, 2, is_waiting=True)
+        on_step("another kernel", 1, 2)  # what was before is the other search's
+        assert not caplog.messages
+    assert len(caplog.messages) == (busiest is not None)
+    assert not busiest or f"others took up to {busiest} of the CPUs while" in caplog.messages[0]
 
 
 def test_a_transfer_that_cannot_be_says_why_and_what_to_do(

@@ -6,19 +6,23 @@ JSON. Test: cli/test_tt.py.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import itertools
 import json
+import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tvm_collage.interrupt import ended_by_interrupt
 
 from ...errors import CollageError, OptionError
+from ...exec.pool import WorkerPool
 from ...files import check_file_path
-from ...progress import one_step
+from ...machine.load import LoadMeter
+from ...progress import OnStep, one_step, steps
 from ...targets import host_named
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
@@ -35,6 +39,8 @@ from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ...tuning.record import TuningLogError
 from ..building import add_shape
 from ..parser import add_progress, line_of
+
+_logger = logging.getLogger(__name__)
 
 
 def add_model_file(action: argparse.ArgumentParser) -> None:
@@ -212,6 +218,38 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
             f"kernels of {model.candidate.label}: give fewer words, or longer ones"
         )
     return dataclasses.replace(model, kernels=kernels)
+
+
+@contextlib.contextmanager
+def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
+    """For the block that makes trials: what tells of each kernel as it begins. At the end a warning
+    says so where other programs took the CPUs meanwhile, other than while it waited for them."""
+    meter, busiest, has_waited = LoadMeter(lambda: workers.pids), 0.0, False
+    meter.begin()
+
+    def look() -> None:
+        nonlocal busiest
+        load = meter.load()  # since the last look
+        if not has_waited:
+            busiest = max(busiest, load)
+
+    with steps("tuning", progress) as on_step:
+
+        def on_kernel(step: str, done: int, total: int, is_waiting: bool = False) -> None:
+            nonlocal has_waited
+            look()
+            has_waited = is_waiting
+            on_step(step, done, total, is_waiting)
+
+        yield on_kernel
+    look()
+    if busiest:
+        _logger.warning(
+            "the machine was busy: others took up to %.0f %% of the CPUs while trials were made; "
+            "what they slowed is not tried again in this log: begin a new one when "
+            "`collage doctor` finds the machine quiet",
+            100 * busiest,
+        )
 
 
 def untried_text(count: int) -> str:

@@ -42,6 +42,7 @@ from .common import (
     add_sources,
     add_trials,
     check_is_no_source,
+    making_trials,
     open_net,
     positive,
     sources_named,
@@ -352,7 +353,7 @@ def _transferred(
     log.touch()
     sources = sources_of(logs, options.best)
     transfer = Transfer(sources, log, workers, most=options.schedules)
-    with steps("tuning", options.progress) as on_step:
+    with making_trials(workers, options.progress) as on_step:
         trials = transfer_to(model, transfer, options.seconds, on_step)
     served = sum(best_of(found) is not None for found in trials.values())
     untried = count_untried(model, transfer)

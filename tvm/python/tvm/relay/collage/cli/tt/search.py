@@ -13,7 +13,6 @@ from typing import Any
 
 from ...costs.cost import format_seconds
 from ...errors import CollageError
-from ...progress import steps
 from ...transfer.kernel import Kernel
 from ...transfer.kernel_text import texts_of
 from ...transfer.log import read_ansor, sources_of
@@ -35,6 +34,7 @@ from .common import (
     check_own_log,
     check_some_fit,
     kernels_of_model,
+    making_trials,
     open_net,
     positive,
     print_facts,
@@ -113,7 +113,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
         limit = transfer_seconds(options.same_time) - _took(options.log)
     with one_worker() as workers:
         model = open_net(options.model, options, workers)
-        with steps("tuning", options.progress) as on_step:
+        with making_trials(workers, options.progress) as on_step:
             searched = autoschedule(
                 model,
                 workers,
@@ -193,7 +193,7 @@ def _transfer(options: argparse.Namespace) -> int:
         sources = sources_of(logs, options.best)
         check_some_fit(model.kernels, sources, logs)
         transfer = Transfer(sources, options.log, workers, most=options.schedules)
-        with steps("tuning", options.progress) as on_step:
+        with making_trials(workers, options.progress) as on_step:
             trials = transfer_to(model, transfer, options.seconds, on_step)
         untried = count_untried(model, transfer)
     texts = texts_of(model.kernels)
