@@ -62,9 +62,10 @@ int NumRunnable() {
   return static_cast<int>(std::strtol(begin, nullptr, 10));
 }
 
-// Whether a team finds an idle CPU for each of its threads. So many of them are `awake` at most,
-// and are thought to be: where they sleep, one of others' is overlooked for each, which then shares
-// a CPU with one of the team instead of two of the team with each other.
+// Whether a team finds an idle CPU for each of its threads. So many of them, and of another pool
+// that has just worked for its caller, are `awake` at most, and are thought to be: where they
+// sleep, one of others' is overlooked for each, which then shares a CPU with one of the team
+// instead of two of the team with each other.
 bool HasRoom(int num_threads, int awake) {
   if (WishOfUser() == Wish::kAlways) return true;
   const int runnable = NumRunnable();
@@ -146,8 +147,9 @@ bool TeamSpread::IsDue(int num_threads) {
   if (is_after_pause || now >= decided_until_) {
     --wary_;
     decided_until_ = now + kBoundTime;
+    const int others = now < others_until_ ? others_ : 0;
     is_bound_ = (is_after_pause || share_) &&
-                HasRoom(num_threads, /*awake=*/is_after_pause ? 1 : num_threads);
+                HasRoom(num_threads, /*awake=*/others + (is_after_pause ? 1 : num_threads));
   }
   return is_bound_ && now < decided_until_;
 }
@@ -220,6 +222,11 @@ void TeamSpread::EndPart() {
   if (--parts_ == 0) End();
 }
 
+void TeamSpread::OthersWorked(int threads) {
+  others_ = threads;
+  others_until_ = Clock::now() + kBoundTime;
+}
+
 }  // namespace pool
 }  // namespace collage
 }  // namespace tvm
@@ -236,6 +243,13 @@ extern "C" COLLAGE_POOL_EXPORT void CollagePoolEndPart() {
   using namespace tvm::collage::pool;
   if (!WantsSpread() || omp_in_parallel()) return;
   TeamSpread::OfThisThread()->EndPart();
+}
+
+// After another pool has worked for this thread on so many threads beside it, which may still turn
+// for a while and wait for more: they need no CPUs of their own.
+extern "C" COLLAGE_POOL_EXPORT void CollagePoolOthersWorked(int threads) {
+  using namespace tvm::collage::pool;
+  if (WantsSpread()) TeamSpread::OfThisThread()->OthersWorked(threads);
 }
 
 // Threads of this thread's team, woken now, that are on a CPU of another one of it. `collage

@@ -8,7 +8,8 @@
 // or while another pool's threads turn, and leave them there for tens of milliseconds though others
 // are idle: each loop then takes longer than on one thread. Nothing is bound before two threads of
 // the team were seen on one CPU, nor while all runnable threads of the machine would not find a CPU
-// each: then sharing may be right.
+// each: then sharing may be right. Those of another pool that has just worked for the caller, and
+// now turns in vain, are not counted.
 // docs/thread_pool.md has figures.
 //
 // Assumptions: for so short a time any CPU that the caller may use and that none of its team is on
@@ -49,6 +50,9 @@ class TeamSpread {
   void EndPart();
   bool IsInPart() const { return parts_ > 0; }
 
+  // So many threads of another pool, which has just worked for the caller, may still turn.
+  void OthersWorked(int threads);
+
  private:
   enum class Step { kNothing, kBind, kFree };
   using Clock = std::chrono::steady_clock;
@@ -73,6 +77,8 @@ class TeamSpread {
   bool is_bound_ = false;
   Clock::time_point decided_until_{};  // for which is_bound_ holds
   Clock::time_point ended_{};
+  int others_ = 0;  // threads of another pool that may turn
+  Clock::time_point others_until_{};
   cpu_set_t allowed_{};  // the caller's affinity, for workers that are freed
   cpu_set_t callers_{};  // the same, while it is held
   std::vector<Seen> seen_;

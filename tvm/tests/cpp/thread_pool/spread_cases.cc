@@ -24,6 +24,7 @@ int64_t CollagePoolSpreadCount();
 int CollagePoolThreadsThatShare();
 void CollagePoolBeginPart();
 void CollagePoolEndPart();
+void CollagePoolOthersWorked(int threads);
 }
 
 #define CHECK(condition)                                           \
@@ -171,26 +172,63 @@ void PartLooksForItself() {
   CHECK(Allowed() == callers);
 }
 
+long NumCpus() { return sysconf(_SC_NPROCESSORS_ONLN); }
+
+// Whether a team has room whose caller is awake, and as many threads of another pool.
+bool HasRoom(int others) {
+  double averages[3];
+  int runnable = 0;
+  std::FILE* file = std::fopen("/proc/loadavg", "r");
+  CHECK(file != nullptr);
+  const int read =
+      std::fscanf(file, "%lf %lf %lf %d/", averages, averages + 1, averages + 2, &runnable);
+  std::fclose(file);
+  CHECK(read == 4);
+  return runnable - others - 1 + CollagePoolNumThreads() <= NumCpus();
+}
+
 // Run without the variable, or empty. Where others run, there is no room, and it is tried again.
 void SharedCpuIsLeftByDefault() {
   const std::set<int> callers = EnoughCpus();
-  const long num_cpus = sysconf(_SC_NPROCESSORS_ONLN);
   int had_room = 0;
   for (int tries = 0; CollagePoolSpreadCount() == 0; ++tries) {
     if (tries == 200) std::exit(kSkipped);
     ShareOneCpu(callers);
-    double averages[3];
-    int runnable = 0;
-    std::FILE* file = std::fopen("/proc/loadavg", "r");
-    CHECK(file != nullptr);
-    const int read =
-        std::fscanf(file, "%lf %lf %lf %d/", averages, averages + 1, averages + 2, &runnable);
-    std::fclose(file);
-    CHECK(read == 4);
-    had_room += runnable - 1 + CollagePoolNumThreads() <= num_cpus;
+    had_room += HasRoom(0);
     AllowedInTasks();
     CHECK(CollagePoolSpreadCount() > 0 || had_room < 20);
   }
+}
+
+// By default, too: threads of another pool that turn on all CPUs but the caller's leave no room
+// until it is told whose they are.
+void SharedCpuIsLeftBesideAnotherPool() {
+  const std::set<int> callers = EnoughCpus();
+  std::atomic<bool> is_over{false};
+  std::atomic<int> num_running{0};
+  std::vector<std::thread> others;
+  const int num_others = static_cast<int>(NumCpus()) - 1;
+  for (int i = 0; i < num_others; ++i) {
+    others.emplace_back([&] {
+      ++num_running;
+      while (!is_over) {
+      }
+    });
+  }
+  while (num_running < num_others) std::this_thread::yield();
+  for (int i = 0; i < 20; ++i) ShareOneCpu(callers);
+  CHECK(CollagePoolSpreadCount() == 0);
+  int had_room = 0;
+  for (int tries = 0; CollagePoolSpreadCount() == 0 && tries < 200; ++tries) {
+    ShareOneCpu(callers);
+    had_room += HasRoom(num_others);
+    CollagePoolOthersWorked(num_others);
+    AllowedInTasks();
+    CHECK(CollagePoolSpreadCount() > 0 || had_room < 20);
+  }
+  is_over = true;
+  for (std::thread& other : others) other.join();
+  if (CollagePoolSpreadCount() == 0) std::exit(kSkipped);
 }
 
 // Run with the variable at 1, unlike the other cases.
@@ -208,7 +246,10 @@ void NotWhileOthersNeedTheCpus() {
     });
   }
   while (num_running < others.size()) std::this_thread::yield();
-  for (int i = 0; i < 20; ++i) ShareOneCpu(callers);
+  for (int i = 0; i < 20; ++i) {
+    CollagePoolOthersWorked(1);  // one of them may be another pool's
+    ShareOneCpu(callers);
+  }
   is_over = true;
   for (std::thread& other : others) other.join();
   CHECK(CollagePoolSpreadCount() == 0);
@@ -246,6 +287,7 @@ void NotWanted() {
 const Cases kCases = {
     {"shared_cpu_is_left", SharedCpuIsLeft},
     {"shared_cpu_is_left_by_default", SharedCpuIsLeftByDefault},
+    {"shared_cpu_is_left_beside_another_pool", SharedCpuIsLeftBesideAnotherPool},
     {"shared_cpu_is_left_in_full_run", SharedCpuIsLeftInFullRun},
     {"workers_are_freed", WorkersAreFreedInTheEnd},
     {"part_keeps_it", PartKeepsIt},

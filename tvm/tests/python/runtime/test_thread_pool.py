@@ -121,6 +121,7 @@ ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
         ("shared_cpu_is_left", ALWAYS),
         ("shared_cpu_is_left_by_default", {}),
         ("shared_cpu_is_left_by_default", {"COLLAGE_SPREAD_THREADS": ""}),
+        ("shared_cpu_is_left_beside_another_pool", {}),
         ("shared_cpu_is_left_in_full_run", ALWAYS),
         ("workers_are_freed", ALWAYS),
         ("part_keeps_it", ALWAYS),

@@ -40,6 +40,11 @@ bool IsSmallWork(int64_t operations, int64_t bytes) {
   return operations / kOperationsPerNanosecond + bytes / kBytesPerNanosecond < kSmallNanoseconds;
 }
 
+void OthersWorked(int threads) {
+  static const auto tell = Find<void(int)>("CollagePoolOthersWorked");
+  if (tell) tell(threads);
+}
+
 ScopedSpread::ScopedSpread() {
   static const auto begin = Find<void()>("CollagePoolBeginPart");
   if (begin) begin();

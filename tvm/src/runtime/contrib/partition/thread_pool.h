@@ -22,6 +22,10 @@ bool WantsFlushDenormals();
 /*! \brief Whether the calling thread does so much in less time than waking others for it takes. */
 bool IsSmallWork(int64_t operations, int64_t bytes);
 
+/*! \brief Tells it that so many threads of another pool, which has just worked for this thread, may
+ * still turn and wait for more. */
+void OthersWorked(int threads);
+
 /*! \brief While it lives, threads of this thread's team keep to CPUs of their own where they were
  * seen to share one. */
 class ScopedSpread {
