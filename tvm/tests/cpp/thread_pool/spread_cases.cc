@@ -200,14 +200,15 @@ void SharedCpuIsLeftByDefault() {
   }
 }
 
-// By default, too: threads of another pool that turn on all CPUs but the caller's leave no room
-// until it is told whose they are.
+// By default, too: threads of another pool that turn on all CPUs leave no room until it is told
+// whose they are.
 void SharedCpuIsLeftBesideAnotherPool() {
   const std::set<int> callers = EnoughCpus();
   std::atomic<bool> is_over{false};
   std::atomic<int> num_running{0};
   std::vector<std::thread> others;
-  const int num_others = static_cast<int>(NumCpus()) - 1;
+  const int num_others = static_cast<int>(NumCpus());
+  if (static_cast<int>(callers.size()) < num_others) std::exit(kSkipped);
   for (int i = 0; i < num_others; ++i) {
     others.emplace_back([&] {
       ++num_running;

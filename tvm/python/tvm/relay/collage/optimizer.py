@@ -149,10 +149,10 @@ def _optimize(
     job = Job(prepared, targets, options, build_options, samples, executor, given, plans, clock)
     if placement is not None:
         return _replay(job, placement, decision)
-    if not targets.external:
-        warn_host_alone(targets.host, options)
+    if not targets.external and not options.tunes():
         is_here = not options.rpc_tracker
-        if not options.tunes() and not shipped_of(options, prepared, targets.host, is_here).lines:
+        if not shipped_of(options, prepared, targets.host, is_here).lines:
+            warn_host_alone(targets.host, options)
             return _result(job, TVM_ALONE)
     with contextlib.ExitStack() as held:
         session = held.enter_context(open_session(options, targets.external, prepared))

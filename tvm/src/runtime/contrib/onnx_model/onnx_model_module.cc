@@ -164,8 +164,8 @@ class OnnxModelModuleNode final : public ModuleNode {
     if (engine_) return;
     const PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
     ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
-    num_threads_ = (*num_threads)();
-    engine_ = GetEngineKind(library_).create(model_, num_threads_);
+    const int threads = (*num_threads)();
+    engine_ = GetEngineKind(library_).create(model_, threads);
     if (is_loaded_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
   }
@@ -192,7 +192,8 @@ class OnnxModelModuleNode final : public ModuleNode {
       outputs.push_back(DataOf(args[num_inputs + i], model_.outputs[i], "output", i));
     }
     engine_->Run(inputs, outputs);
-    partition::OthersWorked(num_threads_ - 1);
+    const int turning = engine_->ThreadsThatTurn();
+    if (turning > 0) partition::OthersWorked(turning);
   }
 
   void* DataOf(const DLTensor* tensor, const TensorSpec& spec, const char* role, size_t i) const {
@@ -205,10 +206,9 @@ class OnnxModelModuleNode final : public ModuleNode {
   const size_t num_bytes_;
   const bool is_loaded_;
   Model model_;
-  std::mutex init_mutex_;  // guards the engine and its threads until ready_, and the model's bytes
+  std::mutex init_mutex_;  // guards engine_ until ready_, and the model's bytes
   std::atomic<bool> ready_{false};
   std::unique_ptr<Engine> engine_;
-  int num_threads_ = 0;  // of the engine
 };
 
 std::vector<std::string> Texts(const Array<String>& strings) {

@@ -105,7 +105,8 @@ int ElementType(DLDataType dtype) {
 class OnnxRuntimeEngine final : public Engine {
  public:
   OnnxRuntimeEngine(const Model& model, int num_threads)
-      : symbol_(model.symbol),
+      : turning_(model.threads == Threads::kAwake ? num_threads - 1 : 0),
+        symbol_(model.symbol),
         inputs_(model.inputs),
         outputs_(model.outputs),
         session_(ort::GetApi().ReleaseSession) {
@@ -133,6 +134,8 @@ class OnnxRuntimeEngine final : public Engine {
                             raw.data() + inputs.size()),
           symbol_);
   }
+
+  int ThreadsThatTurn() const final { return turning_; }
 
  private:
   /*! \brief Shared threads are as many as they are, and keep denormals. */
@@ -173,6 +176,7 @@ class OnnxRuntimeEngine final : public Engine {
     return value;
   }
 
+  const int turning_;
   const std::string symbol_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;

@@ -50,7 +50,8 @@ const ov::Core* GetCore() {
 class OpenVinoEngine final : public Engine {
  public:
   OpenVinoEngine(const Model& model, int num_threads, const char* precision)
-      : symbol_(model.symbol),
+      : num_threads_(num_threads),
+        symbol_(model.symbol),
         inputs_(model.inputs),
         outputs_(model.outputs),
         compiled_(nullptr, ov::GetApi().compiled_model_free) {
@@ -103,6 +104,8 @@ class OpenVinoEngine final : public Engine {
     Check(api.infer_request_infer(handle), symbol_);
     Release(std::move(request));
   }
+
+  int ThreadsThatTurn() const final { return num_threads_ - 1; }
 
  private:
   static constexpr int kNone = -1;
@@ -169,6 +172,7 @@ class OpenVinoEngine final : public Engine {
     idle_.push_back(std::move(request));
   }
 
+  const int num_threads_;
   const std::string symbol_;
   const std::vector<TensorSpec> inputs_;
   const std::vector<TensorSpec> outputs_;

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
 
+import contextlib
 import dataclasses
 import os
 from types import SimpleNamespace
@@ -143,20 +144,39 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     assert (found["untried"], found["reasons"]["timeout"]) == (1, 1)
 
 
+class Meter:
+    """Tells these loads, one after the other; 0 where it has begun again since."""
+
+    def __init__(self, loads):
+        self._loads, self._is_new = iter(loads), False
+
+    def begin(self):
+        self._is_new = True
+
+    def load(self):
+        load, is_new = next(self._loads), self._is_new
+        self._is_new = False
+        return 0.0 if is_new else load
+
+
 @pytest.mark.parametrize(
     ("loads", "busiest"),
-    [((0.0, 0.4, 0.9, 0.2), "40 %"), ((0.0, 0.0, 0.9, 0.2), "20 %"), ((0.0, 0.0, 0.9, 0.0), None)],
+    [((0.9, 0.4, 0.9, 0.2), "40 %"), ((0.9, 0.0, 0.9, 0.2), "20 %"), ((0.9, 0.0, 0.9, 0.0), None)],
     ids=["a kernel", "the end", "none"],
 )
-def test_trials_that_others_may_have_slowed_are_told(loads, busiest, monkeypatch, caplog):
-    told = iter(loads)
-    meter = SimpleNamespace(begin=lambda: None, load=lambda: next(told))
-    monkeypatch.setattr(common, "LoadMeter", lambda workers: meter)
-    with common.making_trials(SimpleNamespace(pids=[]), "quiet") as on_step:
+@pytest.mark.parametrize("end", [None, KeyboardInterrupt], ids=["finished", "interrupted"])
+def test_trials_that_others_may_have_slowed_are_told(loads, busiest, end, monkeypatch, caplog):
+    monkeypatch.setattr(common, "LoadMeter", lambda workers: Meter(loads))
+    with (
+        pytest.raises(end) if end else contextlib.nullcontext(),
+        common.making_trials(SimpleNamespace(pids=[]), "quiet") as on_step,
+    ):
         on_step("a kernel", 0, 2)
         on_step("another search", 1, 2, is_waiting=True)
         on_step("another kernel", 1, 2)  # what was before is the other search's
         assert not caplog.messages
+        if end:
+            raise end
     assert len(caplog.messages) == (busiest is not None)
     assert not busiest or f"others took up to {busiest} of the CPUs while" in caplog.messages[0]
 

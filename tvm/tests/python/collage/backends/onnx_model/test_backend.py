@@ -293,6 +293,44 @@ def test_a_model_that_is_all_of_a_plan_computes_alone_after_loading_too(backend,
     assert "computes alone" not in beside.get_source()
 
 
+# Found before the pool's own function, as it is preloaded.
+LISTENER = """
+#include <stdio.h>
+void CollagePoolOthersWorked(int threads) { printf("told of %d\\n", threads), fflush(stdout); }
+"""
+RUN_TWICE = """
+import sys, tvm
+from tvm.contrib.graph_executor import GraphModule
+module = GraphModule(tvm.runtime.load_module(sys.argv[1])["default"](tvm.cpu()))
+for _ in range(2):
+    module.run()
+"""
+
+
+@pytest.mark.parametrize("is_lone", [False, True], ids=["beside others", "alone"])
+def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone, net, tmp_path):
+    """Those of onnxruntime sleep, but where nothing else computes."""
+    if not shutil.which("cc"):
+        pytest.skip("no C compiler")
+    listener, library = tmp_path / "listener.so", tmp_path / "net.so"
+    subprocess.run(
+        ["cc", "-x", "c", "-", "-shared", "-fPIC", "-o", listener],
+        input=LISTENER, text=True, check=True,
+    )  # fmt: skip
+    mod = partitioned(net[0], backend)
+    build(mark_lone_part(mod) if is_lone else mod).export_library(str(library))
+    done = subprocess.run(
+        [sys.executable, "-c", RUN_TWICE, str(library)],
+        env={**os.environ, "LD_PRELOAD": str(listener), "TVM_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    told = backend == "openvino" or is_lone
+    assert done.stdout.splitlines() == (["told of 1"] * 2 if told else [])
+
+
 def test_a_part_of_few_operators_says_that_its_threads_are_shared(backend):
     def source(length):
         out = relay.var("x", shape=(4, 4))

@@ -224,32 +224,27 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
 def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
     """For the block that makes trials: what tells of each kernel as it begins. At the end a warning
     says so where other programs took the CPUs meanwhile, other than while it waited for them."""
-    meter, busiest, has_waited = LoadMeter(lambda: workers.pids), 0.0, False
+    meter, loads = LoadMeter(lambda: workers.pids), list[float]()
     meter.begin()
+    try:
+        with steps("tuning", progress) as on_step:
 
-    def look() -> None:
-        nonlocal busiest
-        load = meter.load()  # since the last look
-        if not has_waited:
-            busiest = max(busiest, load)
+            def on_kernel(step: str, done: int, total: int, is_waiting: bool = False) -> None:
+                loads.append(meter.load())
+                if is_waiting:  # it tells so again and again
+                    meter.begin()
+                on_step(step, done, total, is_waiting)
 
-    with steps("tuning", progress) as on_step:
-
-        def on_kernel(step: str, done: int, total: int, is_waiting: bool = False) -> None:
-            nonlocal has_waited
-            look()
-            has_waited = is_waiting
-            on_step(step, done, total, is_waiting)
-
-        yield on_kernel
-    look()
-    if busiest:
-        _logger.warning(
-            "the machine was busy: others took up to %.0f %% of the CPUs while trials were made; "
-            "what they slowed is not tried again in this log: begin a new one when "
-            "`collage doctor` finds the machine quiet",
-            100 * busiest,
-        )
+            yield on_kernel
+    finally:
+        busiest = max([*loads, meter.load()])
+        if busiest:
+            _logger.warning(
+                "the machine was busy: others took up to %.0f %% of the CPUs while trials were "
+                "made; what they slowed is not tried again in this log: begin a new one when "
+                "`collage doctor` finds the machine quiet",
+                100 * busiest,
+            )
 
 
 def untried_text(count: int) -> str:
