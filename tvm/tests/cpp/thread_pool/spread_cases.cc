@@ -187,72 +187,76 @@ bool HasRoom(int others) {
   return runnable - others - 1 + CollagePoolNumThreads() <= NumCpus();
 }
 
-// Run without the variable, or empty. Where others run, there is no room, and it is tried again.
-void SharedCpuIsLeftByDefault() {
-  const std::set<int> callers = EnoughCpus();
+// Whether the pool has bound threads, which it has to where there was room often enough. So many
+// threads of another pool turn, of which it is told before each try.
+bool IsSpreadWhereThereIsRoom(const std::set<int>& callers, int others) {
   int had_room = 0;
   for (int tries = 0; CollagePoolSpreadCount() == 0; ++tries) {
-    if (tries == 200) std::exit(kSkipped);
+    if (tries == 200) return false;
     ShareOneCpu(callers);
-    had_room += HasRoom(0);
+    had_room += HasRoom(others);
+    if (others > 0) CollagePoolOthersWorked(others);
     AllowedInTasks();
     CHECK(CollagePoolSpreadCount() > 0 || had_room < 20);
   }
+  return true;
+}
+
+// So many threads that turn, from when it is made until it goes.
+class TurningThreads {
+ public:
+  explicit TurningThreads(int count) {
+    for (int i = 0; i < count; ++i) {
+      threads_.emplace_back([this] {
+        ++num_running_;
+        while (!is_over_) {
+        }
+      });
+    }
+    while (num_running_ < count) std::this_thread::yield();
+  }
+  ~TurningThreads() {
+    is_over_ = true;
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  std::atomic<bool> is_over_{false};
+  std::atomic<int> num_running_{0};
+  std::vector<std::thread> threads_;
+};
+
+// Run without the variable, or empty. Where others run, there is no room, and it is tried again.
+void SharedCpuIsLeftByDefault() {
+  if (!IsSpreadWhereThereIsRoom(EnoughCpus(), 0)) std::exit(kSkipped);
 }
 
 // By default, too: threads of another pool that turn on all CPUs leave no room until it is told
 // whose they are.
 void SharedCpuIsLeftBesideAnotherPool() {
   const std::set<int> callers = EnoughCpus();
-  std::atomic<bool> is_over{false};
-  std::atomic<int> num_running{0};
-  std::vector<std::thread> others;
   const int num_others = static_cast<int>(NumCpus());
   if (static_cast<int>(callers.size()) < num_others) std::exit(kSkipped);
-  for (int i = 0; i < num_others; ++i) {
-    others.emplace_back([&] {
-      ++num_running;
-      while (!is_over) {
-      }
-    });
+  bool is_spread = false;
+  {
+    TurningThreads others(num_others);
+    for (int i = 0; i < 20; ++i) ShareOneCpu(callers);
+    CHECK(CollagePoolSpreadCount() == 0);
+    is_spread = IsSpreadWhereThereIsRoom(callers, num_others);
   }
-  while (num_running < num_others) std::this_thread::yield();
-  for (int i = 0; i < 20; ++i) ShareOneCpu(callers);
-  CHECK(CollagePoolSpreadCount() == 0);
-  int had_room = 0;
-  for (int tries = 0; CollagePoolSpreadCount() == 0 && tries < 200; ++tries) {
-    ShareOneCpu(callers);
-    had_room += HasRoom(num_others);
-    CollagePoolOthersWorked(num_others);
-    AllowedInTasks();
-    CHECK(CollagePoolSpreadCount() > 0 || had_room < 20);
-  }
-  is_over = true;
-  for (std::thread& other : others) other.join();
-  if (CollagePoolSpreadCount() == 0) std::exit(kSkipped);
+  if (!is_spread) std::exit(kSkipped);
 }
 
 // Run with the variable at 1, unlike the other cases.
 void NotWhileOthersNeedTheCpus() {
   const std::set<int> callers = EnoughCpus();
-  const unsigned num_cpus = std::thread::hardware_concurrency();
-  std::atomic<bool> is_over{false};
-  std::atomic<unsigned> num_running{0};
-  std::vector<std::thread> others;
-  for (unsigned i = 0; i < 2 * num_cpus; ++i) {
-    others.emplace_back([&] {
-      ++num_running;
-      while (!is_over) {
-      }
-    });
+  {
+    TurningThreads others(2 * static_cast<int>(std::thread::hardware_concurrency()));
+    for (int i = 0; i < 20; ++i) {
+      CollagePoolOthersWorked(1);  // one of them may be another pool's
+      ShareOneCpu(callers);
+    }
   }
-  while (num_running < others.size()) std::this_thread::yield();
-  for (int i = 0; i < 20; ++i) {
-    CollagePoolOthersWorked(1);  // one of them may be another pool's
-    ShareOneCpu(callers);
-  }
-  is_over = true;
-  for (std::thread& other : others) other.join();
   CHECK(CollagePoolSpreadCount() == 0);
 }
 

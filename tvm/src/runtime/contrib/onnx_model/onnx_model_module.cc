@@ -193,6 +193,7 @@ class OnnxModelModuleNode final : public ModuleNode {
     }
     engine_->Run(inputs, outputs);
     const int turning = engine_->ThreadsThatTurn();
+    // Where these sleep, those of a part before may still turn.
     if (turning > 0) partition::OthersWorked(turning);
   }
 
