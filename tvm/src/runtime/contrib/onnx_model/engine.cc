@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /*!
  * \file engine.cc
- * \brief The table of libraries that run ONNX models.
+ * \brief The tables of libraries that run ONNX models, and of their element types.
  */
 #include "engine.h"
 
@@ -14,6 +14,39 @@
 namespace tvm {
 namespace collage {
 namespace onnx_model {
+namespace {
+
+struct ElementType {
+  const char* name;
+  DLDataType dtype;
+  int onnx;  // onnx.TensorProto.DataType
+};
+
+constexpr ElementType kElementTypes[] = {
+    {"float32", {kDLFloat, 32, 1}, 1},    {"uint8", {kDLUInt, 8, 1}, 2},
+    {"int8", {kDLInt, 8, 1}, 3},          {"uint16", {kDLUInt, 16, 1}, 4},
+    {"int16", {kDLInt, 16, 1}, 5},        {"int32", {kDLInt, 32, 1}, 6},
+    {"int64", {kDLInt, 64, 1}, 7},        {"bool", {kDLUInt, 1, 1}, 9},
+    {"float16", {kDLFloat, 16, 1}, 10},   {"float64", {kDLFloat, 64, 1}, 11},
+    {"uint32", {kDLUInt, 32, 1}, 12},     {"uint64", {kDLUInt, 64, 1}, 13},
+    {"bfloat16", {kDLBfloat, 16, 1}, 16},
+};
+
+}  // namespace
+
+int OnnxElementType(DLDataType dtype) {
+  for (const ElementType& type : kElementTypes) {
+    if (type.dtype.code == dtype.code && type.dtype.bits == dtype.bits) return type.onnx;
+  }
+  return 0;
+}
+
+DLDataType ElementTypeOfName(const std::string& name) {
+  for (const ElementType& type : kElementTypes) {
+    if (type.name == name) return type.dtype;
+  }
+  return {};
+}
 
 int64_t TensorSpec::NumElements() const {
   int64_t count = 1;

@@ -19,6 +19,13 @@ namespace tvm {
 namespace collage {
 namespace onnx_model {
 
+/*! \brief ONNX's number of an element type that models may have here; 0 for any other. */
+int OnnxElementType(DLDataType dtype);
+
+/*! \brief The element type of that name, as in "float16"; of no bits where OnnxElementType has
+ * none. */
+DLDataType ElementTypeOfName(const std::string& name);
+
 /*! \brief An input or output: compact, of static shape. */
 struct TensorSpec {
   DLDataType dtype;

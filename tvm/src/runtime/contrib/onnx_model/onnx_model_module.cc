@@ -49,8 +49,9 @@ TensorSpec SpecFromText(const std::string& text) {
   std::istringstream is(text);
   std::string dtype;
   is >> dtype;
-  bool is_good = dtype == "float32" || dtype == "int32" || dtype == "int64" || dtype == "bool";
   TensorSpec spec;
+  spec.dtype = ElementTypeOfName(dtype);
+  bool is_good = spec.dtype.bits > 0;
   int64_t elements = 1;
   for (int64_t extent; is_good && is >> extent;) {
     is_good = extent > 0 && extent <= kMostElements / elements;
@@ -58,11 +59,9 @@ TensorSpec SpecFromText(const std::string& text) {
     spec.shape.push_back(extent);
   }
   if (!is_good || !is.eof()) {
-    LOG(FATAL)
-        << "ValueError: a spec of an ONNX partition is float32, int32, int64 or bool, and its "
-        << "extents, not '" << partition::Printable(text) << "'";
+    LOG(FATAL) << "ValueError: a spec of an ONNX partition is an element type, as float32, and its "
+               << "extents, not '" << partition::Printable(text) << "'";
   }
-  spec.dtype = runtime::String2DLDataType(dtype);
   return spec;
 }
 

@@ -93,15 +93,6 @@ const ort::MemoryInfo* CpuMemory() {
   return memory;
 }
 
-/*! \brief ONNX's number of an element type. */
-int ElementType(DLDataType dtype) {
-  if (dtype.code == kDLFloat && dtype.bits == 32) return 1;
-  if (dtype.code == kDLInt && dtype.bits == 32) return 6;
-  if (dtype.code == kDLInt && dtype.bits == 64) return 7;
-  ICHECK(dtype.code == kDLUInt && dtype.bits == 1) << "onnxruntime: an element type unknown to us";
-  return 9;
-}
-
 class OnnxRuntimeEngine final : public Engine {
  public:
   OnnxRuntimeEngine(const Model& model, int num_threads)
@@ -169,10 +160,11 @@ class OnnxRuntimeEngine final : public Engine {
   static Handle<ort::Value> Wrap(const TensorSpec& spec, void* data) {
     const ort::Api& api = ort::GetApi();
     Handle<ort::Value> value(api.ReleaseValue);
-    Check(
-        api.CreateTensorWithDataAsOrtValue(CpuMemory(), data, spec.NumBytes(), spec.shape.data(),
-                                           spec.shape.size(), ElementType(spec.dtype), value.out()),
-        "tensor");
+    const int type = OnnxElementType(spec.dtype);
+    ICHECK_NE(type, 0) << "onnxruntime: an element type unknown to us";
+    Check(api.CreateTensorWithDataAsOrtValue(CpuMemory(), data, spec.NumBytes(), spec.shape.data(),
+                                             spec.shape.size(), type, value.out()),
+          "tensor");
     return value;
   }
 

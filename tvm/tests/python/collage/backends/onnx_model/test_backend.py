@@ -18,6 +18,7 @@ import pytest
 import tvm
 import tvm_forks
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
+from onnx import helper
 from onnx_cases import f, typed
 from relay_text import partition
 from tvm import relay
@@ -230,6 +231,45 @@ def test_inputs_and_outputs(backend, case):
     outputs = [tvm.nd.array(np.full((2, 3), 7, "float32")) for _ in wanted]
     get_backend(backend).compile(function)["part"](*map(tvm.nd.array, inputs), *outputs)
     assert_close([output.numpy() for output in outputs], wanted)
+
+
+PLAIN_TYPES = (
+    *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64", "bool"),
+)
+
+
+def _model_of(node, dtype, shape):
+    """Its bytes: one operator of input_0, whose result has the same type and shape."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    ends = [helper.make_tensor_value_info(name, kind, shape) for name in ("input_0", "output_0")]
+    model = helper.make_model(
+        helper.make_graph([node], "net", ends[:1], ends[1:]),
+        opset_imports=[helper.make_opsetid("", 17)],
+    )
+    model.ir_version = 8
+    return bytearray(model.SerializeToString())
+
+
+@pytest.mark.parametrize("dtype", PLAIN_TYPES)
+@pytest.mark.parametrize("shape", [(), (3, 2)])
+def test_models_have_inputs_and_outputs_of_all_plain_types(backend, dtype, shape):
+    attrs = {"perm": range(len(shape))} if shape else {}
+    node = helper.make_node("Transpose", ["input_0"], ["output_0"], **attrs)
+    spec = " ".join(map(str, (dtype, *shape)))
+    create = tvm.get_global_func("collage.onnx_model.create")
+    module = create(backend, "part", _model_of(node, dtype, shape), [spec], [spec], 0)
+    array = np.array([[0, 1], [1, 5], [0, 7]] if shape else 7).astype(dtype)
+    result = tvm.nd.empty(shape, dtype)
+    module["part"](tvm.nd.array(array), result)
+    np.testing.assert_array_equal(result.numpy(), array)
+
+
+@pytest.mark.parametrize("spec", ["float8 2", "float32 2 x", "float32 0", "float", ""])
+def test_a_spec_that_is_none_is_refused(backend, spec):
+    create = tvm.get_global_func("collage.onnx_model.create")
+    with pytest.raises(ValueError, match="is an element type, as float32, and its extents, not"):
+        create(backend, "part", bytearray(b""), [spec], [], 0)
 
 
 def test_each_call_has_the_arrays_that_it_is_given(backend):
