@@ -2,6 +2,7 @@
 """The script `collage`: the command line of `tvm.relay.collage`. Test: cli/test_cli.py."""
 
 import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from tvm_collage_hook import INTERRUPTED
 
 from .interrupt import LINE, ended_by_interrupt
+from .supervisor import supervised
 
 # Arguments by which nothing but results, or nothing but JSON, is to be told.
 _UNTOLD = {"--quiet", "--json", "--json-lines", "--progress=quiet", "--progress=json"}
@@ -16,13 +18,25 @@ _UNTOLD_AS = {"quiet", "json"}
 
 
 def main() -> int:
-    """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too."""
+    """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too, as is
+    the end by a fault of native code."""
     _open_closed()
     try:
-        return _run()
+        return supervised(_run, _tell)
     except KeyboardInterrupt:
         print(LINE, file=sys.stderr)
         return INTERRUPTED
+
+
+def _tell(text: str) -> None:
+    """An error's line, as the command's own are told."""
+    given = sys.argv[1:]
+    if "--json" in given:
+        print(json.dumps({"error": text, "kind": "NativeError"}))
+    elif "--json-lines" in given:
+        print(json.dumps({"kind": "error", "text": text}), file=sys.stderr)
+    else:
+        print(f"collage: {text}", file=sys.stderr)
 
 
 def _run() -> int:

@@ -179,6 +179,25 @@ def test_ill_typed_module(entry, capfd):
     assert capfd.readouterr().err == ""
 
 
+def test_a_process_in_which_a_check_of_cpp_failed_ends_as_usual():
+    """TVM leaves the diagnostics of the pass that failed to the thread's PassContext."""
+    code = """
+import tvm
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.module_check import check_module
+
+x = relay.var("x", shape=(3,))
+try:
+    check_module(tvm.IRModule.from_expr(relay.reshape(x, (2, -1))))
+except collage.ModuleError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "reshaped shape(2,1) are not compatible" in done.stdout
+
+
 def test_a_users_own_renderer_of_diagnostics_comes_back(good):
     seen = []
     tvm.ir.diagnostics.override_renderer(lambda context: seen.append(context))

@@ -88,4 +88,6 @@ def test_the_last_line_is_one_with_words():
     assert messages.last_line(tvm.TVMError("  0: a\nRuntimeError: no such library")) == (
         "no such library"
     )
+    assert messages.last_line(KeyError("ghost")) == "'ghost' is not known"
+    assert messages.last_line(KeyError()) == "KeyError()"
     assert messages.describe(ValueError()) == "ValueError"

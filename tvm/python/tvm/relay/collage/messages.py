@@ -26,7 +26,9 @@ _ERROR = re.compile(r"error|cannot find|" + _UNDEFINED.pattern)
 
 def last_line(error: BaseException) -> str:
     """The last line of an error's text that has words: what TVM says after its stack; its repr
-    where none has."""
+    where none has, and words around the name that a KeyError consists of."""
+    if isinstance(error, KeyError) and error.args:
+        return f"{', '.join(map(repr, error.args))} is not known"
     lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
     return lines[-1].strip().removeprefix(_KIND) if lines else repr(error)
 

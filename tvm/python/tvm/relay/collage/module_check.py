@@ -14,6 +14,7 @@ from tvm.ir import diagnostics
 
 from .errors import ModuleError
 from .messages import is_consequence, last_line
+from .relay_util.changed_context import changed_context
 from .shared_patch import SharedPatch
 
 # Sizes by input; a text stands for a number that the user has to know.
@@ -117,12 +118,10 @@ _lists = _Lists()
 @contextlib.contextmanager
 def collected_diagnostics() -> Iterator[list[str]]:
     """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
-    # A PassContext keeps the renderer of the first pass that ran in it. Were that ours, the one
-    # that TVM has by default would let go of it after Python's end, and crash. A renderer that is
-    # the user's is his to keep.
-    if tvm.get_global_func(_OVERRIDE, allow_missing=True) is None:
-        relay.transform.InferType()(tvm.IRModule())
-    with _RENDERER.inside():
+    # A PassContext keeps the renderer of the first pass that ran in it, and of one that failed.
+    # Were that ours, the context that a thread has by default would let go of it after Python's
+    # end, and crash: so the block has a context of its own, which ends with it.
+    with _RENDERER.inside(), changed_context(instruments=()):
         _lists.found.append([])
         try:
             yield _lists.found[-1]

@@ -18,6 +18,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
+from tvm_collage.supervisor import note
+
 KINDS = ("auto", "rich", "lines", "quiet", "json")
 _QUIET_SECONDS = 1.0
 # Between two times that the same is told, so that people see that work goes on.
@@ -218,6 +220,7 @@ class Phase:
     ) -> None:
         """So many steps of all are done; `text` and `counts` say it for people and in JSON.
         is_waiting: others have the CPUs, which is told again and again until they let go."""
+        note(f"{self._name} ({text})")
         with self._lock:
             seconds = self._seconds()
             if is_waiting and self._waited_at is not None:
@@ -253,6 +256,7 @@ class Phase:
             self._began = self._clock()
 
     def end(self) -> None:
+        note("")
         self.pause()
         self._view.end()
 

@@ -165,6 +165,20 @@ def test_what_tvm_raises_is_its_last_line(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "collage: InternalError: no such thing\n")
 
 
+@pytest.mark.parametrize(
+    "error", [AttributeError("'NoneType' object\nhas no attribute 'x'"), KeyError("x"), KeyError()]
+)
+def test_a_fault_of_the_code_is_one_line_too(monkeypatch, capsys, error):
+    monkeypatch.setattr(store, "_check", raising(error))
+    assert main(["store", "check"]) == 1
+    out, err = capsys.readouterr()
+    assert out == "" and err.count("\n") == 1, err
+    assert err.startswith(f"collage: {type(error).__name__}") and "COLLAGE_TRACEBACK=1" in err
+    monkeypatch.setenv("COLLAGE_TRACEBACK", "1")
+    assert main(["store", "check"]) == 1
+    assert "in run\n" in capsys.readouterr().err
+
+
 def test_quiet_commands_print_no_results(monkeypatch, capsys):
     monkeypatch.setattr(store, "_check", lambda options: print("results") or 0)
     assert main(["store", "check", "--quiet"]) == 0

@@ -16,6 +16,7 @@ from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import common, compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.transfer.log import note_kernel, note_trial, read_ansor
+from tvm.relay.collage.tuner import pipeline
 from tvm.relay.collage.tuner.pipeline import Model, Searched, Unfinished, load_onnx
 from tvm.relay.collage.tuner.transfer import Trial
 from tvm.relay.collage.tuning.logs import append_line
@@ -333,6 +334,18 @@ def test_what_is_no_onnx_file_is_told_with_one_advice_for_each_cause(tmp_path, m
     monkeypatch.setattr(os, "access", lambda *_: False)
     text = why_no_model(tmp_path / "cut.onnx")
     assert text == "cannot be read: it may not be read; name an ONNX file"
+
+
+def test_what_no_converter_could_read_is_told_with_the_file(tmp_path, monkeypatch):
+    def fail(*_):
+        raise KeyError("ghost")
+
+    path = write_net(tmp_path / "net.onnx")
+    monkeypatch.setattr(pipeline, "from_onnx", fail)
+    with pytest.raises(ModelError) as caught:
+        load_onnx(path, {})
+    why = "TVM cannot import the model: 'ghost' is not known; export it again, or name another"
+    assert str(caught.value) == f"{path}: {why}"
 
 
 def test_weights_in_files_beside_a_model_are_needed(tmp_path):

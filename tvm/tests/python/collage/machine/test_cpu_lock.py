@@ -182,6 +182,63 @@ def test_whoever_waits_to_measure_is_not_passed_by_builds(folder):
             assert not is_free(cpus_for_building)
 
 
+def test_who_came_first_is_served_first(folder):
+    served, told = os.pipe()
+
+    def wait(number):
+        def what(tell):
+            with cpus_for_measuring(lambda text: tell("waits")):
+                os.write(told, bytes([number]))
+
+        return what
+
+    with contextlib.ExitStack() as block, contextlib.ExitStack() as waiters:
+        block.enter_context(cpus_for_measuring())
+        for number in range(6):
+            _, tells = waiters.enter_context(other_process(wait(number)))
+            assert tells().startswith("waits")
+        killed, tells = waiters.enter_context(other_process(wait(99)))
+        assert tells().startswith("waits")
+        os.kill(killed, signal.SIGKILL)
+        _, tells = waiters.enter_context(other_process(wait(6)))
+        assert tells().startswith("waits")
+        block.close()
+        order = b"".join(os.read(served, 1) for _ in range(7))
+    assert [*order] == [*range(7)]
+    for end in (served, told):
+        os.close(end)
+
+
+def test_who_takes_them_again_and_again_passes_nobody_by(folder):
+    def wait(tell):
+        with cpus_for_measuring(lambda text: tell("waits")):
+            tell("served")
+
+    with contextlib.ExitStack() as block:
+        with cpus_for_measuring():
+            _, tells = block.enter_context(other_process(wait))
+            assert tells().startswith("waits")
+        with cpus_for_measuring():
+            assert "served" in tells(), "it had its turn before ours"
+
+
+def test_nothing_is_left_of_a_queue(folder):
+    with other_process(hold(cpus_for_measuring)) as (_, tells):
+        assert tells() == "held" and not is_free(cpus_for_measuring)
+    with other_process(hold(cpus_for_measuring)) as (_, tells):
+        assert tells() == "held"
+
+        def wait(tell):
+            with cpus_for_measuring(lambda text: tell("waits")):
+                pass
+
+        with other_process(wait) as (_, waiting):
+            assert waiting().startswith("waits")
+    assert any(".queue-" in file.name for file in folder.iterdir()), "of a process that was killed"
+    assert is_free(cpus_for_measuring)
+    assert not any(".queue-" in file.name for file in folder.iterdir())
+
+
 SEARCH = """
 import os, sys
 os.environ[sys.argv[2]] = sys.argv[3]

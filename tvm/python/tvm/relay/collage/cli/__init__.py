@@ -14,6 +14,7 @@ import json
 import logging
 import os
 import sys
+import traceback
 from collections.abc import Iterator, Sequence
 
 import tvm
@@ -30,7 +31,7 @@ from ..errors import (
     UnknownPlanError,
 )
 from ..logs import LOGGER, JsonLines, OfCommand, ToStderr
-from ..messages import last_line
+from ..messages import describe, last_line
 from ..option_flags import as_flags
 from . import (
     backends,
@@ -54,6 +55,9 @@ _COMMANDS = (compile, run, report, explain, bench, doctor, backends, store, cach
 
 # Advice of TVM's, once a build, to tune what was not: `collage` says what is to be done.
 _TVMS_LOGGERS = ("te_compiler", "autotvm")
+
+# The variable by which a command that fails shows where in the code.
+TRACEBACK = "COLLAGE_TRACEBACK"
 
 # As argparse has it. By these errors the command line itself is wrong: it names what there is not
 # or cannot be. By their subclasses, as FileError, it is right, and what it names lacks something.
@@ -94,11 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _say("interrupted", options)
         return INTERRUPTED
-    except (CollageError, OSError, tvm.TVMError) as error:
-        if isinstance(error, CollageError):
-            text = as_flags(error.text, vars(options))
-        else:
-            text = _text_of(error) if isinstance(error, OSError) else last_line(error)
+    except Exception as error:  # noqa: BLE001 - whatever is at fault, a command ends in one line
+        if os.environ.get(TRACEBACK):
+            traceback.print_exc()
+        text = _text_of(error, options)
         if options.json:
             print(json.dumps({"error": text, "kind": type(error).__name__}))
         else:
@@ -106,9 +109,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return WRONG_ARGUMENTS if type(error) in _OF_ARGUMENTS else 1
 
 
-def _text_of(error: OSError) -> str:
-    """Without Python's number of it."""
-    return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+def _text_of(error: Exception, options: argparse.Namespace) -> str:
+    """Return an error's one line; of the system's errors without Python's number of them."""
+    if isinstance(error, CollageError):
+        return as_flags(error.text, vars(options))
+    if isinstance(error, OSError):
+        return f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    if isinstance(error, tvm.TVMError):
+        return last_line(error)
+    return (
+        f"{describe(error)}: this is a fault of Collage or TVM and not of the command; set "
+        f"{TRACEBACK}=1 to see where it is, and report it with the model"
+    )
 
 
 @contextlib.contextmanager

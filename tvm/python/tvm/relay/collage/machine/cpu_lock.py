@@ -5,8 +5,9 @@ A lock for each physical core, since two hyper-threads of one disturb each other
 those of all cores that it may run on, alone for measuring and together with others for building.
 They are flocks on files that all users of the machine share: the kernel lets go of them when a
 process ends, however it ends, so that a file that is left is no lock (flocks.py). Cores are taken
-in the order of their numbers, so that no two wait for each other, and whoever waits for a core has
-its gate, which keeps those that come later from passing by.
+in the order of their numbers, so that no two wait for each other. Whoever comes to a core has a
+file in its queue, held in the same way and named by the time: who came first is served first, so
+that nobody is passed by, and nobody waits for ever.
 
 Searches in containers that share no such folder do not see each other; load.py is for these.
 Test: machine/test_cpu_lock.py.
@@ -18,6 +19,7 @@ import contextlib
 import fcntl
 import logging
 import os
+import secrets
 import stat
 import threading
 import time
@@ -37,6 +39,7 @@ _SHARED_MODE = 0o1777
 # Names another folder, which containers may share, or takes no locks.
 VARIABLE, NO_LOCKS = "COLLAGE_CPU_LOCKS", "none"
 _LOOK_SECONDS = 0.02
+_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Of the thread at hand: whether it has them, and how long it has waited by now.
 _held = threading.local()
 
@@ -105,40 +108,79 @@ def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
 
 
 def _take_core(folder: Path, core: str, kind: int, on_wait: OnWait, locks: list[int]) -> None:
-    gate = keep(_open(folder / f"core-{core}.gate"))
-    try:
-        _take(gate, fcntl.LOCK_EX, core, on_wait)
+    with _queued(folder, core) as is_first:
         lock = keep(_open(folder / f"core-{core}.lock"))
         locks.append(lock)
-        _take(lock, kind, core, on_wait)
-    finally:
-        let_go(gate)
-
-
-def _take(lock: int, kind: int, core: str, on_wait: OnWait) -> None:
-    """Wait in small steps, so that Ctrl-C and progress have their turn."""
-    while True:
-        began = time.monotonic()
-        try:
-            fcntl.flock(lock, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
+        while True:  # in small steps, so that Ctrl-C and progress have their turn
+            began = time.monotonic()
+            if is_first() and _is_taken(lock, kind):
+                return
             on_wait(f"waiting for another search that uses CPU {core}")
             time.sleep(_LOOK_SECONDS)
             _held.waited = seconds_waited() + time.monotonic() - began
 
 
+@contextlib.contextmanager
+def _queued(folder: Path, core: str) -> Iterator[Callable[[], bool]]:
+    """Stand in the core's queue for the block; what tells whether all that came before are gone."""
+    queue = f"core-{core}.queue-"
+    while True:
+        name = f"{queue}{time.monotonic_ns():020d}-{os.getpid()}-{secrets.token_hex(4)}"
+        place = keep(_open(folder / name))
+        fcntl.flock(place, fcntl.LOCK_EX)
+        if os.fstat(place).st_nlink:  # else it was taken for one that is left
+            break
+        let_go(place)
+    try:
+        yield (
+            lambda: (
+                not any(
+                    queue <= other < name and _is_live(folder / other)
+                    for other in os.listdir(folder)
+                )
+            )
+        )
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(folder / name)
+        let_go(place)
+
+
+def _is_live(place: Path) -> bool:
+    """Whether somebody stands there; who was killed has left the file, which is removed."""
+    try:
+        file = os.open(place, _FLAGS)
+    except FileNotFoundError:
+        return False
+    try:
+        if not _is_taken(file, fcntl.LOCK_SH):
+            return True
+        with contextlib.suppress(FileNotFoundError, PermissionError):  # another user's
+            os.unlink(place)
+        return False
+    finally:
+        os.close(file)
+
+
+def _is_taken(lock: int, kind: int) -> bool:
+    """Whether the lock was to be had, which this process has then."""
+    try:
+        fcntl.flock(lock, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def _open(file: Path) -> int:
     """For reading, which is enough to lock it, and all that the kernel may grant for a file of
     another user in a folder of everybody's."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     with contextlib.suppress(FileNotFoundError):
-        return os.open(file, flags)
+        return os.open(file, _FLAGS)
     with contextlib.suppress(FileExistsError):
-        made = os.open(file, flags | os.O_CREAT | os.O_EXCL, 0o644)
+        made = os.open(file, _FLAGS | os.O_CREAT | os.O_EXCL, 0o644)
         os.fchmod(made, 0o644)  # whatever the umask
         return made
-    return os.open(file, flags)
+    return os.open(file, _FLAGS)
 
 
 def _forget() -> None:

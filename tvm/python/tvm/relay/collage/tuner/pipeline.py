@@ -93,6 +93,9 @@ def load_onnx(path: Path, shapes: Mapping[str, Sequence[int]]) -> tvm.IRModule:
         return from_onnx(model, dict(shapes) or None)[0]
     except ModelError as error:
         raise type(error)(f"{path}: " + error.text) from error.__cause__
+    except Exception as error:  # of TVM's importer, of whatever kind
+        why = f"TVM cannot import the model: {last_line(error)}"
+        raise ModelError(f"{path}: {why}; export it again, or name another") from error
 
 
 @contextlib.contextmanager

@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A command that a signal kills ends in one line, whoever's signal it is."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+# A command that does something in place of what it is called with.
+PROGRAM = """
+import os, signal, sys, time
+from tvm_collage import command
+from tvm_collage.supervisor import note
+command._run = lambda: [{what}][-1]
+sys.argv = ["collage", *{flags}]
+sys.exit(command.main())
+"""
+CRASH = "note('importing (net.onnx)'), os.kill(os.getpid(), signal.SIGSEGV)"
+LINE = (
+    "the command was killed by SIGSEGV in the phase importing (net.onnx): native code of TVM or of "
+    "a backend's library is at fault; try fewer --backends, or export the model again"
+)
+
+
+def started(what, *flags):
+    code = PROGRAM.format(what=what, flags=flags)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen([sys.executable, "-c", code], text=True, **pipes)
+
+
+def ended(what, *flags):
+    process = started(what, *flags)
+    out, err = process.communicate()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("code", [0, 1, 2, 130])
+def test_a_command_that_ends_by_itself_has_its_own_exit_code(code):
+    assert ended(f"print('done'), {code}") == (code, "done\n", "")
+
+
+def test_a_native_crash_is_one_line_and_1():
+    assert ended(CRASH) == (1, "", f"collage: {LINE}\n")
+
+
+def test_a_native_crash_is_told_as_the_command_tells_errors():
+    code, out, err = ended(CRASH, "--json")
+    assert (code, json.loads(out), err) == (1, {"error": LINE, "kind": "NativeError"}, "")
+    code, out, err = ended(CRASH, "--json-lines")
+    assert (code, out, json.loads(err)) == (1, "", {"kind": "error", "text": LINE})
+
+
+def test_who_was_killed_from_outside_names_no_fault_of_the_code():
+    code, _, err = ended("os.kill(os.getpid(), signal.SIGKILL)")
+    assert code == 1 and "killed by SIGKILL: see who ends processes here" in err
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_who_is_told_to_end_ends_by_that_signal(how):
+    process = started("print(os.getpid(), flush=True), time.sleep(60)")
+    child = int(process.stdout.readline())
+    process.send_signal(how)
+    assert process.wait() == -how and process.stderr.read() == ""
+    assert not Path(f"/proc/{child}").exists()
+
+
+def test_no_command_outlives_its_supervisor():
+    process = started("print(os.getpid(), flush=True), time.sleep(60)")
+    child = int(process.stdout.readline())
+    assert child != process.pid
+    process.kill()
+    process.wait()
+    until = time.monotonic() + 10
+    while is_running(child) and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not is_running(child)
+
+
+def is_running(pid):
+    """A zombie whom nobody has waited for is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_process_that_has_threads_is_not_forked():
+    what = "print(os.getpid()), 0"
+    threaded = "__import__('threading').Thread(target=time.sleep, args=(0.5,)).start(), " + what
+    code = PROGRAM.format(what=what, flags=[])
+    assert started_pid(code) is False
+    code = code.replace("sys.exit(", f"[{threaded}]\nsys.exit(")
+    assert started_pid(code) is True
+
+
+def started_pid(code):
+    """Whether the process that was started itself ran the command."""
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    told = process.communicate()[0].split()
+    return told[-1] == str(process.pid)
