@@ -175,13 +175,20 @@ def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
             f"{file} is no library: give the net.so that library.export_library('net.so') wrote, "
             "or the package that `tvmc compile` wrote"
         )
-    if file.endswith(".so"):
-        return executor_runner(_load(file), mod_name)
-    return executor_runner(_load_package(file), "default")
+    if not file.endswith(".so"):
+        return executor_runner(_load_package(file), "default")
+    module = load_module(file)
+    if module.type_key == "VMExecutable":
+        raise ValueError(
+            f"{file} is for TVM's VM: collage.load(path).runner() runs it if `collage compile` or "
+            "Result.save_library wrote it, tvm.runtime.vm.VirtualMachine in any case"
+        )
+    return executor_runner(module, mod_name)
 
 
-def _load(file: str, given: str = "") -> Any:
-    """The module of a library's file, which errors call `given`, as the user did."""
+def load_module(file: str, given: str = "") -> Any:
+    """The module of a library's file, which errors call `given`, as the user did. ValueError for
+    one that cannot be loaded."""
     _library()  # its loader must know the modules of backends before the file names them
     name = given or file
     check_whole(file, name)
@@ -231,7 +238,7 @@ def _load_package(file: str) -> Any:
         for name in _PACKAGE:
             package.extract(name, folder)
         library, graph, params = (Path(folder, name) for name in _PACKAGE)
-        module = _load(str(library), file)  # which needs its own file no more
+        module = load_module(str(library), file)  # which needs its own file no more
         weights = tvm.runtime.load_param_dict(params.read_bytes())
         make = get_global_func("tvm.graph_executor_factory.create")
         return make(graph.read_text(), module, "default", *itertools.chain(*weights.items()))

@@ -117,6 +117,10 @@ def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
         "kernels": [_kernel()],
         "schedules": {"transferred": 12},
         "transfers": {"adapted": 20, "invalid": 3},
+        "tensors": {
+            "inputs": [["x", [1, 3, 8, 8], "float32"]],
+            "outputs": [["output_0", [1, 3, 8, 8], "float32"]],
+        },
         "colours": {},
         "graph_search": _graph_search(total),
         "decision": None,

@@ -5,6 +5,7 @@ Test: tvm_collage/test_runner.py."""
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 import tvm
@@ -40,37 +41,46 @@ class Built:
         """A new runner, with an executor of its own. ModuleError for a VM's function whose tensors
         have no fixed shapes."""
         if self.module.type_key == "VMExecutable":
-            return self._vm_runner()
+            return vm_runner_of(self.module, tensors_of(self.mod))
         # An AOT library's names are those of C.
         is_aot = self.module.type_key == "AotExecutorFactory"
         names = [param.name_hint for param in self.mod["main"].params] if is_aot else None
         return executor_runner(self.module, self.mod_name, names)
 
-    def _vm_runner(self) -> Runner:
-        from tvm.runtime.vm import VirtualMachine
 
-        main = tvm.relay.transform.InferType()(self.mod)["main"]
-        given = main.checked_type.ret_type
-        fields = given.fields if isinstance(given, tvm.ir.TupleType) else [given]
-        inputs = [_tensor(f"input {p.name_hint!r}", p.checked_type) for p in main.params]
-        outputs = [_tensor(f"output {i}", kind) for i, kind in enumerate(fields)]
-        names = [param.name_hint for param in main.params]
-        return vm_runner(
-            VirtualMachine(self.module, tvm.cpu()).module,
-            [[name, *rest] for name, rest in zip(names, inputs, strict=True)],
-            [[f"output_{i}", *rest] for i, rest in enumerate(outputs)],
-        )
+def vm_runner_of(executable: Any, tensors: Mapping[str, Any]) -> Runner:
+    """Return a runner of main of a VM's executable, whose `tensors` are those of tensors_of.
+    ModuleError for one without a fixed shape."""
+    from tvm.runtime.vm import VirtualMachine
+
+    for kind, rows in tensors.items():
+        for name, shape, dtype in rows:
+            if shape is None or None in shape:
+                text = f"is a {dtype} and no tensor" if shape is None else "has no fixed shape"
+                raise ModuleError(
+                    "a runner takes and gives tensors of fixed shapes, but "
+                    f"{kind.removesuffix('s')} {name!r} {text}: run the executable by "
+                    "tvm.runtime.vm.VirtualMachine"
+                )
+    machine = VirtualMachine(executable, tvm.cpu()).module
+    return vm_runner(machine, tensors["inputs"], tensors["outputs"])
 
 
-def _tensor(what: str, kind: tvm.ir.Type) -> tuple[list[int], str]:
+def tensors_of(mod: tvm.IRModule) -> dict[str, list[list[Any]]]:
+    """Return name, shape and type of main's inputs and outputs, as JSON values. An extent that only
+    a run tells is None, as is the shape of what is no tensor."""
+    main = tvm.relay.transform.InferType()(mod)["main"]
+    given = main.checked_type.ret_type
+    fields = given.fields if isinstance(given, tvm.ir.TupleType) else [given]
+    return {
+        "inputs": [[param.name_hint, *_tensor(param.checked_type)] for param in main.params],
+        "outputs": [[f"output_{i}", *_tensor(kind)] for i, kind in enumerate(fields)],
+    }
+
+
+def _tensor(kind: tvm.ir.Type) -> tuple[list[int | None] | None, str]:
     """Shape and dtype of a tensor's type."""
     if not isinstance(kind, tvm.ir.TensorType):
-        text = f"is a {type(kind).__name__} and no tensor"
-    elif not all(isinstance(extent, tvm.tir.IntImm) for extent in kind.shape):
-        text = "has no fixed shape"
-    else:
-        return [int(extent) for extent in kind.shape], kind.dtype
-    raise ModuleError(
-        f"a runner takes and gives tensors of fixed shapes, but {what} {text}: run "
-        "the executable by tvm.runtime.vm.VirtualMachine"
-    )
+        return None, type(kind).__name__
+    shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in kind.shape]
+    return shape, kind.dtype

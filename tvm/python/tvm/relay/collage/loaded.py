@@ -10,9 +10,11 @@ import functools
 import os
 from typing import Any
 
-from tvm_collage.runner import Runner, load_runner
+from tvm_collage.runner import Runner, load_module, load_runner
 
 from .attached import attached_report, is_library, no_report
+from .built import vm_runner_of
+from .compile.executors import VM
 from .errors import FileError, PlacementError
 from .file_kinds import kind_of
 from .files import why_no_file
@@ -40,8 +42,10 @@ class Library:
 
     def runner(self) -> Runner:
         """The model as a fast function of arrays by name (docs/runner.md). FileError for a file
-        that is no library here."""
+        that is no library here, ModuleError for a VM's function without fixed shapes."""
         try:
+            if self.report and self.report["executor"] == VM:
+                return vm_runner_of(load_module(self.path), self.report["tensors"])
             return load_runner(self.path)
         except ValueError as error:
             raise FileError(str(error)) from None

@@ -8,6 +8,7 @@ import pytest
 import tvm
 from cli_nets import call
 from relay_text import parse, plain_host
+from tvm.relay import collage
 from tvm.relay.collage.cli import run as command
 
 TEXT = """def @main(%x: Tensor[(2, 4), float32], %rows: Tensor[(3), int32]) {
@@ -31,6 +32,45 @@ def test_given_inputs_give_outputs(library, tmp_path, capsys):
         np.testing.assert_array_equal(outputs["output_0"], x[[1, 0, 1]])
         np.testing.assert_array_equal(outputs["output_1"], np.maximum(x, 0))
     assert capsys.readouterr().out.startswith("'output_0': float32[3, 4] = 0, 1, 2, 3, -4, -3, ...")
+
+
+BRANCHES = """def @main(%x: Tensor[(2, 3), float32], %c: bool) {
+  if (%c) { nn.relu(%x) } else { tanh(%x) }
+}"""
+
+
+@pytest.fixture(scope="module")
+def machine(tmp_path_factory):
+    """A library that TVM's VM runs."""
+    path = tmp_path_factory.mktemp("vm") / "net.so"
+    options = collage.CollageOptions(progress="quiet", guard=False, store="none")
+    result = collage.optimize(parse(BRANCHES), targets=plain_host(), options=options)
+    assert result.executor == "vm"
+    result.save_library(path)
+    return path
+
+
+@pytest.mark.parametrize(("choice", "right"), [(True, [0, 0, 1]), (False, np.tanh([-1, 0, 1]))])
+def test_a_library_of_the_vm_runs_too(machine, tmp_path, capsys, monkeypatch, choice, right):
+    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    x = np.tile(np.arange(-1, 2, dtype="float32"), (2, 1))
+    np.savez(tmp_path / "in.npz", x=x, c=np.bool_(choice))
+    files = ("--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
+    assert call("run", machine, *files, "--time", "--json") == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["time"]["runs"] == 10
+    assert facts["outputs"] == [{"name": "output_0", "shape": [2, 3], "dtype": "float32"}]
+    with np.load(tmp_path / "out.npz") as outputs:
+        np.testing.assert_allclose(outputs["output_0"], np.tile(right, (2, 1)), rtol=1e-5)
+    assert call("run", machine) == 0  # on inputs that are made up
+
+
+def test_a_library_of_the_vm_without_its_report_says_who_runs_it(tmp_path, capsys):
+    path = tmp_path / "net.so"
+    tvm.relay.vm.compile(parse(BRANCHES), target=plain_host()).mod.export_library(str(path))
+    assert call("run", path) == 1
+    err = capsys.readouterr().err
+    assert "net.so is for TVM's VM: " in err and "VirtualMachine" in err and err.count("\n") == 1
 
 
 def test_inputs_are_made_up_and_runs_timed(library, capsys, monkeypatch):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..built import tensors_of
 from ..function_report import FunctionGraph
 from ..json_schema import describe_class
 from ..placement import SeenPlans
@@ -30,6 +31,7 @@ _TOP = {
     "kernels": ("array", "by which kernel each step runs that has several"),
     "schedules": ("object", "how many tuning records TVM's kernels may have, by who found them"),
     "transfers": ("object", "how many schedules of other kernels were tried, by what came of it"),
+    "tensors": ("object", "name, shape and type of what it takes (inputs) and gives (outputs)"),
     "colours": ("object", "by backend, those that backends declare, so that pictures are alike"),
 }
 # Those of the report that a replay is of which are about its measurements.
@@ -56,14 +58,19 @@ def full_report(result: Any) -> dict[str, Any]:
     """All that is known of a Result, as JSON values.
 
     Beside the fields of result_to_json: `graph` of each function (FunctionGraph), in which TVM goes
-    by "tvm", `colours` that backends declare, and `placements` (SeenPlans) of every plan that was
+    by "tvm", `tensors` that main takes and gives, which of a VM's library nothing else tells,
+    `colours` that backends declare, and `placements` (SeenPlans) of every plan that was
     seen, as a placement file has them: there TVM goes by the kind of the host target.
     """
     report = result_to_json(result)
     host = result.host.kind.name
     for row, function in zip(report["functions"], result.partitioned, strict=True):
         row["graph"] = _graph(function.graph, host)
-    rest = {"colours": declared_colours(), "decision": None}
+    rest = {
+        "tensors": tensors_of(result.mod),
+        "colours": declared_colours(),
+        "decision": None,
+    }
     return {**report, **rest, "placements": to_json(result.placements)}
 
 
