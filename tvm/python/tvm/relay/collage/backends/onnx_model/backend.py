@@ -8,6 +8,7 @@ import functools
 from typing import Any
 
 import tvm
+from onnx import helper
 from tvm import relay
 
 from ...external import COMPUTES_ALONE
@@ -16,7 +17,7 @@ from .export import EXPORTED_OPS, export_function, why_not_exported
 
 # Raise it when the models that are written change, or whose threads run them, so that their costs
 # are measured again.
-_EXPORTER = 8
+_EXPORTER = 9
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
 # Threads in engine.h.
@@ -29,7 +30,7 @@ _FEW_OPERATORS = 8
 
 
 class OnnxModelBackend(Backend):
-    """Float32 regions (with int32, int64 and bool between) of static shapes. Subclass and name it.
+    """Regions in float32, float16 and quantised to bytes, of static shapes. Subclass and name it.
 
     `floats_alone`: the ops whose results on integers the library gets wrong, so they are refused.
     `preferred_operators`: of rewrites.PREFERABLE, those that it has good kernels for.
@@ -44,7 +45,8 @@ class OnnxModelBackend(Backend):
     own_threads = True
     local_predicates = True
     restrictions: tuple[str, ...] = (
-        "types other than float32, with int32, int64 and bool between",
+        "types other than float32, float16 and bytes (int32, int64, bool between)",
+        "scales and zero points that are computed",
         "dynamic shapes",
         "attributes in which Relay and ONNX differ",
         "the AOT executor",
@@ -95,11 +97,9 @@ def _takes(call: relay.Call, backend: str, floats_alone: frozenset[str]) -> bool
     return why_not_exported(call, backend, floats_alone) or True
 
 
-_DTYPES = {1: "float32", 6: "int32", 7: "int64", 9: "bool"}
-
-
 def _spec(value: Any) -> str:
     """A tensor's dtype and extents as the runtime module reads them."""
     tensor = value.type.tensor_type
     extents = [str(dim.dim_value) for dim in tensor.shape.dim]
-    return " ".join([_DTYPES[tensor.elem_type], *extents])
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)
+    return " ".join([str(dtype), *extents])

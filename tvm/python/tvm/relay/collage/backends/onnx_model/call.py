@@ -5,16 +5,19 @@ Test: backends/onnx_model/test_export.py."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from ...errors import UnsupportedOpError
 from .builder import GraphBuilder, Value
 
 # The axes of space, by their number, as layouts name them.
 SPACE = {1: "W", 2: "HW", 3: "DHW"}
+FLOATS = ("float32", "float16")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +55,24 @@ class ExportedCall:
             )
         return array
 
+    def require_floats(self) -> None:
+        """Refuse the call unless all operands are floats that the libraries have."""
+        self.require_dtypes(*FLOATS)
+
+    def factors(self) -> list[Value]:
+        """Return the operands of a product in the type of its result, which may be a wider one."""
+        self.require_floats()
+        out = str(self.attrs.out_dtype)
+        self.require(out in ("", *FLOATS), "out_dtype", out)
+        return [self.cast(value, self.dtype) for value in self.values]
+
+    def cast(self, value: Value, dtype: str) -> Value:
+        """Return a value in another type."""
+        if value.dtype == dtype:
+            return value
+        to = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+        return self.graph.node("Cast", [value], value.shape, dtype, to=int(to))
+
     def require_dtypes(self, *dtypes: str) -> None:
         """Refuse the call unless all operands have one of these dtypes."""
         for value in self.values:
@@ -80,10 +101,10 @@ class ExportedCall:
         order = [int(axis) for axis in order]
         if order == list(range(value.rank)):
             return value
-        array = self.graph.array_of(value)
-        if array is not None:
-            return self.graph.constant(np.transpose(array, order))
         shape = [value.shape[axis] for axis in order]
+        known = self._known_changed(value, lambda array: np.transpose(array, order), order.index)
+        if known is not None:
+            return known
         return self.graph.node("Transpose", [value], shape, value.dtype, perm=order)
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
@@ -91,7 +112,42 @@ class ExportedCall:
         shape = tuple(int(extent) for extent in shape)
         if shape == value.shape:
             return value
+
+        def axis_of(axis: int) -> int | None:
+            """The place of an axis of which all others are one, or before which none changed."""
+            extent = value.shape[axis]
+            is_alone = extent == math.prod(value.shape) and extent in shape
+            is_kept = shape[: axis + 1] == value.shape[: axis + 1]
+            return shape.index(extent) if is_alone else axis if is_kept else None
+
+        known = self._known_changed(value, lambda array: array.reshape(shape), axis_of)
+        if known is not None:
+            return known
+        return self.graph.node("Reshape", [value, self.graph.ints(shape)], shape, value.dtype)
+
+    def _known_changed(
+        self,
+        value: Value,
+        change: Callable[[np.ndarray], np.ndarray],
+        axis_of: Callable[[int], int | None],
+    ) -> Value | None:
+        """Return what a change of places makes of a constant, or of one that is dequantised: there
+        the bytes change, and the axis of the scales. None for other values."""
         array = self.graph.array_of(value)
         if array is not None:
-            return self.graph.constant(array.reshape(shape))
-        return self.graph.node("Reshape", [value, self.graph.ints(shape)], shape, value.dtype)
+            return self.graph.constant(change(array))
+        node = self.graph.producer(value)
+        if node is None or node.operator != "DequantizeLinear":
+            return None
+        data, *parameters = map(self.graph.value_of, node.inputs)
+        array, attrs = self.graph.array_of(data), dict(node.attrs)
+        if array is None:
+            return None
+        if "axis" in attrs:
+            axis = axis_of(attrs["axis"])
+            if axis is None:
+                return None
+            attrs["axis"] = axis
+        changed = self.graph.constant(change(array))
+        inputs = [changed, *parameters]
+        return self.graph.node(node.operator, inputs, changed.shape, value.dtype, **attrs)

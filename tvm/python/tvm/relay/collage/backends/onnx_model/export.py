@@ -22,16 +22,18 @@ from .builder import GraphBuilder, Value
 from .call import ExportedCall
 from .ops_math import COMPARISONS, MATH
 from .ops_nn import NN
+from .ops_quantised import BYTES, QUANTISED
 from .ops_recurrent import RECURRENT
 from .ops_shape import SHAPE
 from .rewrites import stages
 from .rewriting import rewritten
 
-_CONVERTERS: dict[str, Any] = {**MATH, **NN, **RECURRENT, **SHAPE}
+_CONVERTERS: dict[str, Any] = {**MATH, **NN, **QUANTISED, **RECURRENT, **SHAPE}
 EXPORTED_OPS = frozenset(_CONVERTERS)
 
-# What both runtimes compute in; int32, int64 and bool serve indices and masks.
-DTYPES = ("float32", "int64", "int32", "bool")
+# What both runtimes take; they compute in floats, bytes stand for floats, others serve indices and
+# masks.
+DTYPES = ("float32", "float16", "int64", "int32", "bool", *BYTES)
 # Constants of more elements are weights: no predicate looks at their values.
 _SMALL = 16
 # Below that each integer is a float32, and its neighbours are others.

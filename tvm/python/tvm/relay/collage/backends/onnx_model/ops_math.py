@@ -12,10 +12,9 @@ import numpy as np
 
 from ..ints import ints_of
 from .builder import Value
-from .call import ExportedCall
+from .call import FLOATS, ExportedCall
 
-_FLOAT = ("float32",)
-_NUMBER = ("float32", "int32", "int64")
+_NUMBER = (*FLOATS, "int32", "int64")
 
 # Relay op -> ONNX operator, for ops that mean the same.
 _UNARY = {
@@ -57,18 +56,18 @@ _ARG = {"argmax": "ArgMax", "argmin": "ArgMin"}
 
 
 def _unary(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     return call.result(operator, call.values)
 
 
 def _binary(operator: str, call: ExportedCall) -> Value:
     # Powers of integers differ between runtimes.
-    call.require_dtypes(*(_FLOAT if operator == "Pow" else _NUMBER))
+    call.require_dtypes(*(FLOATS if operator == "Pow" else _NUMBER))
     return call.result(operator, call.values)
 
 
 def _rsqrt(call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     (data,) = call.values
     root = call.graph.node("Sqrt", [data], call.shape, call.dtype)
     return call.result("Reciprocal", [root])
@@ -97,19 +96,19 @@ def _where(call: ExportedCall) -> Value:
 
 
 def _clip(call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     (data,) = call.values
     low, high = (call.graph.scalar(float(v), data) for v in (call.attrs.a_min, call.attrs.a_max))
     return call.result("Clip", [data, low, high])
 
 
 def _leaky_relu(call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     return call.result("LeakyRelu", call.values, alpha=float(call.attrs.alpha))
 
 
 def _prelu(call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     data, slope = call.values
     shape = [1] * data.rank
     axis = int(call.attrs.axis) % data.rank
@@ -119,14 +118,15 @@ def _prelu(call: ExportedCall) -> Value:
 
 
 def _softmax(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     (data,) = call.values
     return call.result(operator, [data], axis=int(call.attrs.axis) % data.rank)
 
 
 def _cast(call: ExportedCall) -> Value:
-    kinds = {"float32": 1, "int32": 6, "int64": 7, "bool": 9}
-    return call.result("Cast", call.values, to=kinds[call.dtype])
+    # Floats and wide integers become bytes in other ways in each library.
+    call.require(call.dtype not in ("int8", "uint8"), "dtype", call.dtype)
+    return call.cast(call.values[0], call.dtype)
 
 
 def _identity(call: ExportedCall) -> Value:
@@ -160,7 +160,7 @@ def _sum(call: ExportedCall) -> Value:
 
 def _variance(call: ExportedCall) -> Value:
     """mean((data - mean)^2), written as in a LayerNorm, which runtimes fuse."""
-    call.require_dtypes(*_FLOAT)
+    call.require_floats()
     data, mean = call.values
     call.require(not call.attrs.unbiased, "unbiased", call.attrs.unbiased)
     call.require(_axes(call), "axis", call.attrs.axis)
@@ -187,7 +187,7 @@ def _arg(operator: str, call: ExportedCall) -> Value:
     [found] = call.graph.nodes(operator, [data], [(call.shape, "int64")], **attrs)
     if call.dtype == "int64":
         return found
-    return call.result("Cast", [found], to=6)
+    return call.cast(found, call.dtype)
 
 
 def _each(converter: Callable[..., Any], table: Mapping[str, str]) -> dict[str, Callable[..., Any]]:

@@ -16,16 +16,14 @@ from .call import SPACE, ExportedCall
 
 
 def _conv(call: ExportedCall, axes: int, is_transposed: bool = False) -> Value:
-    call.require_dtypes("float32")
     attrs = call.attrs
-    data, weight = call.values
+    data, weight = call.factors()
     layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
     plain = "NC" + SPACE[axes]
     wanted = ("IO" if is_transposed else "OI") + SPACE[axes]
     call.require(sorted(layout) == sorted(plain), "data_layout", layout)
     call.require(sorted(kernel_layout) == sorted(wanted), "kernel_layout", kernel_layout)
     call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
-    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     kernel = call.in_layout(weight, kernel_layout, wanted)
     groups = int(attrs.groups)
     if is_transposed:
@@ -53,7 +51,7 @@ def _conv(call: ExportedCall, axes: int, is_transposed: bool = False) -> Value:
 
 
 def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
-    call.require_dtypes("float32")
+    call.require_floats()
     attrs = call.attrs
     layout = str(attrs.layout)
     call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
@@ -103,7 +101,7 @@ def _pad_for_last_windows(
 
 
 def _global_pool(call: ExportedCall, operator: str) -> Value:
-    call.require_dtypes("float32")
+    call.require_floats()
     layout = str(call.attrs.layout)
     axes = len(layout) - 2
     call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
@@ -113,7 +111,7 @@ def _global_pool(call: ExportedCall, operator: str) -> Value:
 
 def _adaptive_pool(call: ExportedCall, axes: int, operator: str) -> Value:
     """Pools to a given size, where every window has the same size."""
-    call.require_dtypes("float32")
+    call.require_floats()
     layout = str(call.attrs.layout)
     call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
     plain = "NC" + SPACE[axes]
@@ -129,27 +127,23 @@ def _adaptive_pool(call: ExportedCall, axes: int, operator: str) -> Value:
 
 
 def _dense(call: ExportedCall) -> Value:
-    call.require_dtypes("float32")
-    call.require(str(call.attrs.out_dtype) in ("", "float32"), "out_dtype", call.attrs.out_dtype)
-    data, weight = call.values
+    data, weight = call.factors()
     return call.result("MatMul", [data, call.transposed(weight, [1, 0])])
 
 
 def _matmul(call: ExportedCall) -> Value:
-    call.require_dtypes("float32")
     attrs = call.attrs
-    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     operands = [
         call.transposed(value, [*range(value.rank - 2), value.rank - 1, value.rank - 2])
         if flag
         else value
-        for value, flag in zip(call.values, (attrs.transpose_a, attrs.transpose_b))
+        for value, flag in zip(call.factors(), (attrs.transpose_a, attrs.transpose_b))
     ]
     return call.result("MatMul", operands)
 
 
 def _bias_add(call: ExportedCall) -> Value:
-    call.require_dtypes("float32")
+    call.require_floats()
     data, bias = call.values
     shape = [1] * data.rank
     shape[int(call.attrs.axis) % data.rank] = bias.shape[0]

@@ -10,10 +10,10 @@ import numpy as np
 
 from ..ints import ints_of
 from .builder import Value
-from .call import ExportedCall
+from .call import FLOATS, ExportedCall
 from .nearest import nearest_mode
 
-_NUMBER = ("float32", "int32", "int64")
+_NUMBER = (*FLOATS, "int32", "int64")
 
 
 def _reshape(call: ExportedCall) -> Value:
@@ -152,7 +152,7 @@ _PLAIN = "NCHW"  # the one layout of ONNX
 
 def _resize(call: ExportedCall) -> Value:
     attrs = call.attrs
-    call.require(str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    call.require(str(attrs.out_dtype) in ("", call.values[0].dtype), "out_dtype", attrs.out_dtype)
     coordinates, rounding = str(attrs.coordinate_transformation_mode), str(attrs.rounding_method)
     call.require(coordinates in _COORDINATES, "coordinate_transformation_mode", coordinates)
     whole = [0.0] * 4
@@ -189,7 +189,7 @@ def _resized(call: ExportedCall, method: str, coordinates: str, rounding: str) -
 
 def _image(call: ExportedCall) -> tuple[str, Value]:
     """The layout, and the operand as NCHW."""
-    call.require_dtypes("float32")
+    call.require_floats()
     layout = str(call.attrs.layout)
     call.require(sorted(layout) == sorted(_PLAIN), "layout", layout)
     return layout, call.in_layout(call.values[0], layout, _PLAIN)

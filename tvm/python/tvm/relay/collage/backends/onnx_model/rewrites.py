@@ -38,45 +38,81 @@ def _is_close(number: float | None, wanted: float) -> bool:
     return number is not None and math.isclose(number, wanted, rel_tol=1e-6)
 
 
-# Layers
+# Layers. What is dequantised from a constant is one, whose bytes stay.
+
+
+def _dequantised(walk: Rewriting, name: str) -> tuple[Node, np.ndarray] | None:
+    """The node that dequantises a constant, and the constant; None for other values."""
+    node = walk.made(name, "DequantizeLinear")
+    array = walk.array(node.inputs[0]) if node else None
+    return None if node is None or array is None else (node, array)
+
+
+def _dequantise(walk: Rewriting, node: Node, array: np.ndarray, axis: int) -> Value:
+    """Add a node like that one, of other bytes, whose scales are along another axis."""
+    inputs = [walk.new.constant(array), *(walk[name] for name in node.inputs[1:])]
+    attrs = {"axis": axis} if node.attrs else {}
+    return walk.new.node(node.operator, inputs, array.shape, node.outputs[0].dtype, **attrs)
+
+
+def _vector(walk: Rewriting, name: str, shape: tuple[int, ...], axis: int) -> Value | None:
+    """A known summand that differs along one axis alone, as a vector of the new graph."""
+    found = _dequantised(walk, name)
+    array = found[1] if found else walk.array(name)
+    vector = _along(array, shape, axis) if array is not None else None
+    if found is None or vector is None:
+        return None if vector is None else walk.new.constant(vector)
+    has_one_scale = array.size != vector.size and found[0].attrs
+    return None if has_one_scale else _dequantise(walk, found[0], vector, 0)
+
+
+def _transposed(walk: Rewriting, name: str) -> Value | None:
+    """Known weights of two axes, in the new graph, the other way round."""
+    found = _dequantised(walk, name)
+    array = found[1] if found else walk.array(name)
+    if array is None or array.ndim != 2:
+        return None
+    if found is None:
+        return walk.new.constant(array.T)
+    return _dequantise(walk, found[0], array.T, 1 - found[0].attrs.get("axis", 0))
 
 
 def _bias_of_convolution(walk: Rewriting, node: Node) -> Value | None:
     """Add(Conv(x, w), b) is Conv(x, w, b); a bias that is there is added to."""
-    for layer, bias in _pairs(node):
-        conv, array = walk.made_once(layer, "Conv", "ConvTranspose"), walk.array(bias)
-        if conv is None or array is None:
+    for layer, summand in _pairs(node):
+        conv = walk.made_once(layer, "Conv", "ConvTranspose")
+        bias = _vector(walk, summand, walk.shape(layer), 1) if conv else None
+        if conv is None or bias is None:
             continue
-        vector = _along(array, walk.shape(layer), 1)
-        before = walk.array(conv.inputs[2]) if len(conv.inputs) == 3 else np.float32(0)
-        if vector is None or before is None:
-            continue
+        if len(conv.inputs) == 3:
+            before, array = walk.array(conv.inputs[2]), walk.new.array_of(bias)
+            if before is None or array is None:
+                continue
+            bias = walk.new.constant(array + before)
         data, weight = (walk[name] for name in conv.inputs[:2])
-        inputs = [data, weight, walk.new.constant(vector + before)]
-        return walk.node(conv.operator, inputs, walk.shape(layer), **conv.attrs)
+        return walk.node(conv.operator, [data, weight, bias], walk.shape(layer), **conv.attrs)
     return None
 
 
 def _gemm(walk: Rewriting, node: Node) -> Value | None:
     """Add(Gemm(x, w), b) is one Gemm."""
-    for layer, bias in _pairs(node):
-        gemm, array = walk.made_once(layer, "Gemm"), walk.array(bias)
-        if gemm is None or array is None or len(gemm.inputs) == 3:
+    for layer, summand in _pairs(node):
+        gemm = walk.made_once(layer, "Gemm")
+        if gemm is None or len(gemm.inputs) == 3:
             continue
-        vector = _along(array, walk.shape(layer), 1)
-        if vector is not None:
-            inputs = [*(walk[name] for name in gemm.inputs), walk.new.constant(vector)]
+        bias = _vector(walk, summand, walk.shape(layer), 1)
+        if bias is not None:
+            inputs = [*(walk[name] for name in gemm.inputs), bias]
             return walk.node("Gemm", inputs, walk.shape(layer), **gemm.attrs)
     return None
 
 
 def _gemm_alone(walk: Rewriting, node: Node) -> Value | None:
     """MatMul(x, w) of two axes by known weights is a Gemm by their transposed, as of nn.Linear."""
-    data, weight = walk[node.inputs[0]], walk.array(node.inputs[1])
-    if weight is None or weight.ndim != 2 or data.rank != 2:
+    data, weight = walk[node.inputs[0]], _transposed(walk, node.inputs[1])
+    if weight is None or data.rank != 2:
         return None
-    inputs = [data, walk.new.constant(weight.T)]
-    return walk.node("Gemm", inputs, node.outputs[0].shape, transB=1)
+    return walk.node("Gemm", [data, weight], node.outputs[0].shape, transB=1)
 
 
 def _scale_of_product(walk: Rewriting, node: Node) -> Value | None:
