@@ -143,7 +143,7 @@ def _end_group(process: subprocess.Popen) -> None:
     process.wait()
 
 
-def _die_with(parent: int) -> None:
+def die_with(parent: int) -> None:
     """As exec/worker.py does, which is TVM's."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
@@ -153,7 +153,7 @@ def _die_with(parent: int) -> None:
 def main(request: dict[str, Any]) -> int:
     """Call the function and write what it answers, or the last line of its error. Ends with whoever
     started this, however that ends."""
-    _die_with(request["parent"])
+    die_with(request["parent"])
     sys.path[:] = [*request["path"], *sys.path]
     with open(request["answer"], "a") as stream:
 

@@ -13,6 +13,7 @@ import datetime
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,29 +91,36 @@ def run(
     budget: float = float("inf"),
     keep: bool = False,
     left_out: tuple[type[Exception], ...] = (FileNotFoundError,),
+    workers: int = 1,
 ) -> list[Found]:
-    """The jobs' records, each kept as soon as it is made, and its summary printed. Once the budget
-    of seconds is used up nothing more is measured; what stands in the file already is found. A job
-    that ends with one of the errors `left_out` is told of and has no record."""
+    """The jobs' records, each kept as soon as it is made, and its summary printed; so many workers
+    make one each at the same time. Once the budget of seconds is used up nothing more is measured;
+    what stands in the file already is found. A job that ends with one of the errors `left_out` is
+    told of and has no record."""
     began = time.monotonic()
-    listed, found, late = list(jobs), [], []
-    for number, job in enumerate(listed, 1):
+    listed, late = list(jobs), []
+
+    def one(number: int, job: Job) -> Found | None:
         title = f"[{number}/{len(listed)}] {job.title}"
         record = book.standing(job, keep)
         if record is not None:
             title += f": is in {book.file.name}"
         elif time.monotonic() - began > budget:
             late.append(job.title)
-            continue
+            return None
         else:
             print(f"{title} ...", flush=True)
             try:
                 record = book.make(job)
             except left_out as error:
                 print(f"{title}: left out: {error}", file=sys.stderr)
-                continue
-        found.append(record)
+                return None
         print(f"{title}: {summary(record)}", flush=True)
+        return record
+
+    with ThreadPoolExecutor(workers) as pool:
+        each = map if workers == 1 else pool.map  # the first thread alone hears of SIGTERM
+        found = list(each(one, range(1, len(listed) + 1), listed))
     if late:
         print(f"left out, the budget of {budget:g} s is used up: {', '.join(late)}")
-    return found
+    return [record for record in found if record is not None]

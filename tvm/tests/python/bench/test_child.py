@@ -1,22 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A benchmark's function in a process of its own: what it finds there, and how its end is data."""
 
-import contextlib
 import os
 import signal
 import subprocess
 import sys
-import time
 import venv
 
 import pytest
+from bench_children import ends, is_running
 from harness import child
-
-
-def is_running(pid):
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
-        return file.read().rpartition(")")[2].split()[0] not in "ZX"
-    return False
 
 
 def test_it_answers_with_our_modules_and_variables(monkeypatch):
@@ -56,10 +49,7 @@ def test_one_that_hangs_is_killed_with_all_that_it_started(tmp_path):
     grandchild = int(log.read_text())
     assert ended.failure == f"took longer than 3 s: {grandchild}"
     assert ended.values[-1] == {"stage": "measure"}
-    deadline = time.monotonic() + 10
-    while is_running(grandchild) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_running(grandchild)
+    assert ends(grandchild)
 
 
 def test_another_interpreter_has_the_benchmarks_and_its_own_modules(tmp_path):
@@ -95,8 +85,5 @@ def test_a_benchmark_that_is_ended_leaves_no_child_and_if_it_can_no_folder(how, 
         assert is_running(waiting)
         driver.send_signal(how)
         driver.wait(timeout=30)
-    deadline = time.monotonic() + 10
-    while is_running(waiting) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert not is_running(waiting)
+    assert ends(waiting)
     assert bool(list(tmp_path.iterdir())) == (how == signal.SIGKILL)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What runs in processes of bench/test_child.py and bench/test_zoo.py: functions that answer, or
-fail in the way that they are asked for."""
+fail in the way that they are asked for; and whether a process has ended."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -38,3 +39,17 @@ def wait():
 def fail_as_named(request):
     """A trial of the zoo."""
     return fail(request["net"])
+
+
+def ends(pid):
+    """Whether the process is gone within some seconds."""
+    deadline = time.monotonic() + 10
+    while is_running(pid) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return not is_running(pid)
+
+
+def is_running(pid):
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
+        return file.read().rpartition(")")[2].split()[0] not in "ZX"
+    return False

@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does each operator of ONNX compute what ONNX says? ONNX's own tests of single nodes.
+
+    python bench/conformance.py                             # it goes on where it stopped
+    python bench/conformance.py --cases resize
+    python bench/conformance.py --collage dnnl,onnxruntime --every 5
+    python bench/conformance.py --record after.jsonl --against before.jsonl
+
+A case runs by `collage.from_onnx` and TVM alone, or with Collage and the backends that are named,
+and by onnxruntime, each time in a process of its own; what becomes of it is a record. Ends with 1
+where a case is wrong, crashes or hangs on our side. Docs: docs/conformance.md.
+Test: bench/test_conformance.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from harness import arguments, forked, records
+from harness.resume import Book, Job, run
+from node_tests import CRASHED, HUNG, ONNXRUNTIME, REFUSED, RIGHT, TVM, page, sides
+from node_tests.cases import Case, all_cases, why_not_plain
+
+KEY = ("case", "side")
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    options = parse(given)
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, page.tables, "conformance.jsonl")
+    before = list(records.load(options.against, KEY).values()) if options.against else []
+    found: list[dict[str, Any]] = []
+    for side in (options.side, ONNXRUNTIME):
+        book = Book(options.record, KEY, conditions_of(side), ("versions", "machine"))
+        found += run(
+            jobs_of(side, options),
+            book,
+            lambda record: f"{record['outcome']} {record['reason'][:160]}",
+            budget=options.budget,
+            keep=options.keep,
+            workers=options.workers,
+        )
+    print(page.summary_text(found))
+    for line in [*page.not_right(found), *page.changes(before, found)]:
+        print(line)
+    ours = {each["outcome"] for each in found if each["side"] != ONNXRUNTIME}
+    return 0 if ours <= {RIGHT, REFUSED} else 1
+
+
+def jobs_of(side: str, options: argparse.Namespace) -> list[Job]:
+    """One for each case; onnxruntime's for the plain ones."""
+    jobs = []
+    for case in options.cases[:: options.every]:
+        not_plain = why_not_plain(case.model())
+        if not_plain and side == ONNXRUNTIME:
+            continue
+        key = {"case": case.name, "side": side}
+        make = partial(measure, case, side, not_plain, options.timeout)
+        jobs.append(Job(f"{case.name} {side}", key, make))
+    return jobs
+
+
+def measure(case: Case, side: str, not_plain: str, timeout: float) -> dict[str, Any]:
+    """What a record says of a case on a side."""
+    if side == ONNXRUNTIME:
+        ended = forked.run(sides.of_onnxruntime, case, limit=timeout)
+    else:
+        backends = [] if side == TVM else side.split(",")
+        ended = forked.run(sides.of_ours, case, backends, limit=timeout)
+    died = {"outcome": HUNG if ended.is_late else CRASHED, "reason": ended.failure}
+    facts = {**died, "is_clean": False} if ended.failure else ended.value
+    return {"not_plain": not_plain, **facts}
+
+
+def conditions_of(side: str) -> dict[str, Any]:
+    """What an outcome depends on; onnxruntime's not on our code."""
+    found = records.conditions({"commit": records.commit()}, ["onnx", "onnxruntime"])
+    if side == ONNXRUNTIME:
+        found["versions"] = {name: found["versions"][name] for name in ("onnx", "onnxruntime")}
+    return found
+
+
+@arguments.checked
+def cases_argument(text: str) -> list[Case]:
+    """Those in whose name the expression is found."""
+    try:
+        found = [case for case in all_cases() if re.search(text, case.name)]
+    except re.error as error:
+        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+    if not found:
+        raise ValueError(f"no case has {text!r} in its name, e.g. test_add")
+    return found
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        record=arguments.ROOT / "build/bench/conformance.jsonl",
+        docs=arguments.ROOT / "docs/conformance.md",
+        **arguments.RESUMED,
+    )
+    add = parser.add_argument
+    add("--cases", type=cases_argument, default="", metavar="REGEX", help="default: all")
+    add("--every", type=arguments.at_least(1), default=1, metavar="N", help="of these cases")
+    add("--workers", type=arguments.at_least(1), default=2, help="cases at the same time")
+    add("--timeout", type=float, default=120.0, help="seconds that a case may take")
+    add("--against", type=Path, metavar="FILE", help="of former records: what has changed")
+    add(
+        "--collage",
+        type=arguments.backends,
+        metavar="BACKENDS",
+        help="Collage with these, with commas between, in place of TVM alone",
+    )
+    options = parser.parse_args(given)
+    options.side = ",".join(options.collage) if options.collage else TVM
+    return options
+
+
+if __name__ == "__main__":
+    sys.exit(main())

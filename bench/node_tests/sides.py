@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a case on each side: Collage's import with TVM alone, the same with external
+backends, onnxruntime. Each function is called in a process of its own, which may die of it.
+
+Test: bench/test_conformance.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.compile import executors
+from tvm.relay.collage.errors import CollageError
+from tvm.relay.collage.messages import describe
+from tvm.relay.ty import is_dynamic
+from tvm.runtime.vm import Executable, VirtualMachine
+from tvm_collage.runner import executor_runner
+
+from . import CRASHED, REFUSED, RIGHT, WRONG
+from .cases import Case, Tensor, difference
+from .runtime import session_of
+
+# Ends with a bare name in quotes, as a KeyError's text is; checks of TVM's own; words of Python's.
+_UNCLEAN = re.compile(
+    r"""(^|: )(['"])[^'"]*\2$"""
+    r"""|Check failed|InternalError|Traceback|\w\.(cc|h|py):\d+|\[\d\d:\d\d:"""
+    r"""|has no len\(\)|has no attribute|multiple values for|unexpected keyword|not subscriptable"""
+    r"""|index out of range|unsupported operand|positional argument"""
+)
+Run = Callable[[dict[str, Tensor]], Sequence[np.ndarray]]
+# Quick ones: a plan need not be the best, but found, guarded and built as all are.
+_OPTIONS = {
+    "measure_seconds": 0.01,
+    "guard_rounds": 3,
+    "guard_seconds": 0.3,
+    "store": "none",
+    "progress": "quiet",
+}
+
+
+def of_onnxruntime(case: Case) -> dict[str, Any]:
+    return _outcome(case, lambda: session_of(case.model()), lambda error: True)
+
+
+def of_ours(case: Case, backends: Sequence[str] = ()) -> dict[str, Any]:
+    """TVM's alone without backends."""
+    return _outcome(case, lambda: _built(case, backends), _is_clean)
+
+
+def _outcome(
+    case: Case, prepare: Callable[[], Run], is_clean: Callable[[Exception], bool]
+) -> dict[str, Any]:
+    """A record's fields: the outcome, its reason, and whether that is one line made for users."""
+    try:
+        run = prepare()
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the outcome
+        return {"outcome": REFUSED, "reason": describe(error), "is_clean": is_clean(error)}
+    try:
+        outputs = run(case.inputs())
+    except Exception as error:  # noqa: BLE001
+        return {"outcome": CRASHED, "reason": describe(error), "is_clean": False}
+    why = difference(outputs, case)
+    return {"outcome": WRONG if why else RIGHT, "reason": why, "is_clean": True}
+
+
+def _is_clean(error: Exception) -> bool:
+    """Whether it is one line that was written for users."""
+    is_ours = isinstance(error, (CollageError, tvm.error.OpNotImplemented))
+    text = str(error).strip()
+    return is_ours and "\n" not in text and _UNCLEAN.search(text) is None
+
+
+def _built(case: Case, backends: Sequence[str]) -> Run:
+    shapes = {name: tensor.array.shape for name, tensor in case.inputs().items()}
+    mod, params = collage.from_onnx(case.model(), shapes)
+    mod = relay.transform.InferType()(mod)
+    needs_vm = executors.executor_of({}, mod) == executors.VM or _has_open_types(mod)
+    build = relay.vm.compile if needs_vm else relay.build
+    options = {f"relay.collage.{name}": value for name, value in _OPTIONS.items()}
+    config = {"relay.collage.enable_collage": True, **options} if backends else {}
+    targets = [collage.host_target(), *map(tvm.target.Target, backends)]
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        library = build(mod, target=targets if backends else targets[0], params=params)
+    if isinstance(library, Executable):
+        return _run_of_vm(library, [param.name_hint for param in mod["main"].params])
+    runner = executor_runner(library.module, library.libmod_name)
+    taken = [each.name for each in runner.inputs]
+    return lambda inputs: runner({name: inputs[name].array for name in taken})
+
+
+def _run_of_vm(executable: Executable, names: Sequence[str]) -> Run:
+    machine = VirtualMachine(executable, tvm.cpu())
+
+    def run(inputs: dict[str, Tensor]) -> list[np.ndarray]:
+        found = machine.invoke("main", *(inputs[name].array for name in names))
+        return [each.numpy() for each in _leaves(found)]
+
+    return run
+
+
+def _leaves(found: Any) -> list[Any]:
+    if isinstance(found, tvm.nd.NDArray):
+        return [found]
+    return [leaf for each in found for leaf in _leaves(each)]
+
+
+def _has_open_types(mod: tvm.IRModule) -> bool:
+    """Whether the sizes of a typed module's values depend on other values."""
+    found = []
+
+    def visit(expr: relay.Expr) -> None:
+        if isinstance(expr, relay.Call):
+            found.append(is_dynamic(expr.checked_type))
+
+    relay.analysis.post_order_visit(mod["main"], visit)
+    return any(found)
