@@ -57,6 +57,8 @@ class Engine {
   virtual ~Engine() = default;
   /*! \brief Computes the outputs in place; data in the order of the model's specs. */
   virtual void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) = 0;
+  /*! \brief Shapes of the outputs of such inputs, for a model whose outputs' are not known. */
+  virtual std::vector<std::vector<int64_t>> OutputShapes(const std::vector<void*>& inputs);
   /*! \brief How many threads beside the caller's may turn for a while after a run. */
   virtual int ThreadsThatTurn() const = 0;
 };

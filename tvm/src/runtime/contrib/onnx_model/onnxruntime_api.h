@@ -26,6 +26,7 @@ struct RunOptions;
 struct Session;
 struct SessionOptions;
 struct Status;
+struct TensorInfo;
 struct ThreadingOptions;
 struct Value;
 
@@ -48,10 +49,14 @@ constexpr int kDefaultMemory = 0;
   X(SetIntraOpNumThreads, 24, Status*, (SessionOptions*, int))                        \
   X(CreateTensorWithDataAsOrtValue, 49, Status*,                                      \
     (const MemoryInfo*, void*, size_t, const int64_t*, size_t, int, Value**))         \
+  X(GetDimensionsCount, 61, Status*, (const TensorInfo*, size_t*))                    \
+  X(GetDimensions, 62, Status*, (const TensorInfo*, int64_t*, size_t))                \
+  X(GetTensorTypeAndShape, 65, Status*, (const Value*, TensorInfo**))                 \
   X(CreateCpuMemoryInfo, 69, Status*, (int, int, MemoryInfo**))                       \
   X(ReleaseStatus, 93, void, (Status*))                                               \
   X(ReleaseSession, 95, void, (Session*))                                             \
   X(ReleaseValue, 96, void, (Value*))                                                 \
+  X(ReleaseTensorTypeAndShapeInfo, 99, void, (TensorInfo*))                           \
   X(ReleaseSessionOptions, 100, void, (SessionOptions*))                              \
   X(CreateEnvWithGlobalThreadPools, 119, Status*,                                     \
     (int, const char*, const ThreadingOptions*, Env**))                               \

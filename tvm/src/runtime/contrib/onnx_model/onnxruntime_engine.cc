@@ -126,6 +126,31 @@ class OnnxRuntimeEngine final : public Engine {
           symbol_);
   }
 
+  std::vector<std::vector<int64_t>> OutputShapes(const std::vector<void*>& inputs) final {
+    const ort::Api& api = ort::GetApi();
+    std::vector<Handle<ort::Value>> values;
+    std::vector<ort::Value*> raw, results(outputs_.size(), nullptr);
+    for (size_t i = 0; i < inputs.size(); ++i) values.push_back(Wrap(inputs_[i], inputs[i]));
+    for (const auto& value : values) raw.push_back(value.get());
+    Check(api.Run(session_.get(), nullptr, name_pointers_.data(), raw.data(), inputs.size(),
+                  name_pointers_.data() + inputs.size(), outputs_.size(), results.data()),
+          symbol_);
+    for (ort::Value* result : results) {
+      values.emplace_back(api.ReleaseValue);
+      *values.back().out() = result;
+    }
+    std::vector<std::vector<int64_t>> shapes;
+    for (const ort::Value* result : results) {
+      Handle<ort::TensorInfo> info(api.ReleaseTensorTypeAndShapeInfo);
+      Check(api.GetTensorTypeAndShape(result, info.out()), symbol_);
+      size_t rank = 0;
+      Check(api.GetDimensionsCount(info.get(), &rank), symbol_);
+      shapes.emplace_back(rank);
+      Check(api.GetDimensions(info.get(), shapes.back().data(), rank), symbol_);
+    }
+    return shapes;
+  }
+
   int ThreadsThatTurn() const final { return turning_; }
 
  private:

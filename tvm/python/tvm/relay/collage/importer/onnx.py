@@ -3,7 +3,8 @@
 
 The importer is TVM's own. Within a scope the helpers that its converters share are others in the
 thread that opened it: types and folded constants are kept from node to node, the table of
-converters is made once. Some faults of converters are healed, and what fails names its node.
+converters is made once. A node that TVM has no converter for, or a wrong one, becomes a call that
+onnxruntime computes (importer/opaque.py).
 
 Test: importer/test_onnx.py. Docs: docs/import.md
 """
@@ -15,9 +16,11 @@ import contextvars
 import functools
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import tvm
+from onnx import TensorProto
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
@@ -25,12 +28,16 @@ from ..errors import ModelError, ShapeError
 from ..interrupts import interrupts_kept
 from ..messages import last_line
 from ..module_check import collected_diagnostics
+from ..ops.onnx_names import captured
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
+from .clean import cleaned
+from .distrusted import why_distrusted
 from .folds import Folds
 from .mends import mend, name_what_branches_read
+from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
-from .types import Types
+from .types import DTYPES, Types, agrees
 
 # TVM's importer keeps the graph at hand in a class attribute, GraphProto.current, by which loops
 # look up what is around them: another thread's import would change it.
@@ -50,9 +57,8 @@ def from_onnx(
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
-    Raises ModelError where TVM cannot take a node or an input's type; ShapeError for a shape of
-    what is no input, or that differs from sizes that the model fixes; tvm.error.OpNotImplemented
-    for operators that it does not know.
+    Raises ModelError where neither TVM nor onnxruntime can take a node, or TVM an input's type;
+    ShapeError for a shape of what is no input, or that differs from sizes that the model fixes.
     """
     _check_model(model)
     _check_shapes(model, shape or {})
@@ -60,8 +66,6 @@ def from_onnx(
     with _ONE_AT_A_TIME, quick_import(), collected_diagnostics() as found, interrupts_kept():
         try:
             return relay.frontend.from_onnx(model, *options)
-        except tvm.error.OpNotImplemented:
-            raise
         except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
             why = " ".join("; ".join(found).split()) or last_line(error)
             raise ModelError(f"TVM cannot import the model: {why}") from error
@@ -88,6 +92,7 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
     for each in model.graph.input:
         if each.name not in weights:
             kind = each.type.tensor_type
+            _check_input(each, shapes)
             # An open size has a name or nothing; some exporters write 0 or -1 for it.
             own = [max(0, dim.dim_value) for dim in kind.shape.dim]
             inputs[each.name] = own if kind.HasField("shape") else None
@@ -117,6 +122,24 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
             )
 
 
+def _check_input(value: Any, shapes: dict[str, Any]) -> None:
+    """ShapeError for an input that has no shape, ModelError for one of a type that TVM has not."""
+    kind = value.type.tensor_type
+    if not value.type.HasField("tensor_type") or kind.elem_type not in DTYPES:
+        found = str(value.type).split("{")[0].strip() or "unknown"
+        if value.type.HasField("tensor_type"):
+            found = TensorProto.DataType.Name(kind.elem_type).lower()
+        raise ModelError(
+            f"input {value.name} is of type {found}, and TVM has no tensors of it: export the "
+            "model with inputs of plain numbers"
+        )
+    if not kind.HasField("shape") and value.name not in shapes:
+        raise ShapeError(
+            f"input {value.name} has no shape in the model: give one by --shape, or in Python by "
+            f'shape={{"{value.name}": (1, 3, 224, 224)}}, with as many sizes as it has'
+        )
+
+
 @contextlib.contextmanager
 def quick_import() -> Iterator[None]:
     """`relay.frontend.from_onnx` is quick in this thread within the block; others see stock TVM."""
@@ -140,7 +163,28 @@ class _Scope:
         self._types = Types(stock["infer_type"])
         self._folds = Folds(stock["fold_constant"], self._types)
         self._converters: dict[int, Any] = {}
-        self._node: Any = None  # of the model, the innermost that is being converted
+        # Of the model that is being imported: its operators' versions, and types by value.
+        self._versions = Versions([], 0)
+        self._expected: dict[str, Any] = {}
+
+    def from_onnx(
+        self,
+        stock: Callable,
+        model: Any,
+        shape: dict[str, Any] | None = None,
+        dtype: Any = "float32",
+        opset: int | None = None,
+        *options: Any,
+        **named: Any,
+    ) -> Any:
+        """Import what is left of a model once libraries have made it simpler."""
+        outer = self._versions, self._expected
+        model, self._expected = cleaned(model, shape or {})
+        self._versions = Versions.of(model, opset)
+        try:
+            return stock(model, shape, dtype, opset, *options, **named)
+        finally:
+            self._versions, self._expected = outer
 
     def infer_type(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
         return self._types.infer_type(node, mod)
@@ -173,22 +217,51 @@ class _Scope:
                     converter._ignores = _Set(converter._ignores)
         return self._converters[opset]
 
-    def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
-        outer = self._node
-        try:
-            stock(proto, _Watched(graph, functools.partial(self._converts, proto)))
-        except (ModelError, tvm.error.OpNotImplemented):
-            raise
-        except Exception as error:
-            node = self._node
-            where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
-            why = last_line(error)
-            raise ModelError(f"TVM cannot import the ONNX node {where}: {why}") from error
-        self._node = outer
+    def check_for_unsupported_ops(self, _stock: Callable, _proto: Any, _graph: Any) -> None:
+        """None is: `construct_nodes` finds out which nodes onnxruntime takes."""
 
-    def _converts(self, proto: Any, node: Any) -> None:
-        self._node = node
-        name_what_branches_read(proto, node)
+    def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
+        for node in graph.node:
+            name_what_branches_read(proto, node)
+            why = self._why_not_converted(stock, proto, node)
+            if why is not None:
+                self._make_opaque(stock, proto, node, why)
+
+    def _why_not_converted(self, stock: Callable, proto: Any, node: Any) -> Exception | None:
+        """Convert a node by TVM; what is wrong with that, None where it is right."""
+        try:
+            read = functools.partial(self._input, proto)
+            if reason := why_distrusted(node, read, self._types.type_of):
+                return ModelError(reason)
+            stock(proto, SimpleNamespace(node=[node]))
+            for name in filter(None, node.output):
+                found = self._types.type_of(proto._nodes[name])
+                if name in self._expected and not agrees(found, self._expected[name]):
+                    return ModelError(f"its result {name} would be of type {found}")
+        except Exception as error:  # noqa: BLE001 - of whatever kind, by a converter's fault
+            return error
+        return None
+
+    def _input(self, proto: Any, name: str) -> Any:
+        """A value that a node reads."""
+        return proto._nodes[proto._renames.get(name, name)]
+
+    def _make_opaque(self, stock: Callable, proto: Any, node: Any, why: Exception) -> None:
+        span = onnx.get_source_name(node, proto._op_type_dict)
+        read = functools.partial(self._input, proto)
+        # A model's input knows the node that reads it first, as TVM has it.
+        proto._set_parameter_span(SimpleNamespace(input=[*node.input, *captured(node)]), span)
+        try:
+            found = opaque(node, read, self._types.type_of, self._expected, self._versions)
+        except ModelError as error:
+            raise _refusal(node, f"{_reason(why)}; {error.text}") from why
+        except KeyError as error:
+            raise _refusal(node, f"it reads {error}, which nothing gives") from None
+        if isinstance(found, relay.expr.TupleWrapper):
+            found = self.set_span(onnx.set_span, found, span)
+        else:
+            found = [self.set_span(onnx.set_span, each, span) for each in found]
+        proto._nodes.update(zip(filter(None, node.output), found, strict=True))
 
     def convert_operator(
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
@@ -201,20 +274,13 @@ class _Scope:
         return stock(graph, op, inputs, attrs, opset)
 
 
-class _Watched:
-    """A graph's nodes, each of which is said to be next before TVM's loop gets it."""
+def _reason(why: Exception) -> str:
+    return why.text if isinstance(why, ModelError) else last_line(why)
 
-    def __init__(self, graph: Any, is_next: Callable[[Any], None]) -> None:
-        self._graph, self._is_next = graph, is_next
 
-    @property
-    def node(self) -> Iterator[Any]:
-        for node in self._graph.node:
-            self._is_next(node)
-            yield node
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._graph, name)
+def _refusal(node: Any, why: str) -> ModelError:
+    where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
+    return ModelError(f"TVM cannot import the ONNX node {where}: {why}")
 
 
 class _Set(list):
@@ -250,6 +316,8 @@ _PLACES = (
     (onnx, "fold_constant", "fold_constant"),
     (onnx, "set_span", "set_span"),
     (onnx, "_get_convert_map", "convert_map"),
+    (relay.frontend, "from_onnx", "from_onnx"),
+    (onnx.GraphProto, "_check_for_unsupported_ops", "check_for_unsupported_ops"),
     (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
     (onnx.GraphProto, "_convert_operator", "convert_operator"),
 )

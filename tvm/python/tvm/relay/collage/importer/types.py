@@ -14,9 +14,11 @@ Test: importer/test_onnx.py
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable
 from typing import Any
 
+import onnx
 import tvm
 from tvm import relay
 
@@ -28,6 +30,31 @@ class Typed:
     """What `infer_type` is asked for: an importer reads nothing but the type."""
 
     checked_type: Any
+
+
+# Types of elements that TVM, numpy and onnxruntime know, by ONNX's numbers of them.
+DTYPES = {
+    number: name.lower()
+    for name, number in onnx.TensorProto.DataType.items()
+    if re.fullmatch(r"BOOL|B?FLOAT16|U?INT(8|16|32|64)", name)
+} | {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64"}
+NUMBERS = {name: number for number, name in DTYPES.items()}
+
+
+def agrees(found: Any, expected: relay.TensorType | None) -> bool:
+    """Tell whether a type is as expected, where None is one that TVM has not; a dimension that
+    either leaves open is as any."""
+    return (
+        expected is not None
+        and isinstance(found, relay.TensorType)
+        and found.dtype == expected.dtype
+        and len(found.shape) == len(expected.shape)
+        and all(
+            int(a) == int(b)
+            for a, b in zip(found.shape, expected.shape, strict=True)
+            if isinstance(a, tvm.tir.IntImm) and isinstance(b, tvm.tir.IntImm)
+        )
+    )
 
 
 def _parts(expr: Any) -> Any:

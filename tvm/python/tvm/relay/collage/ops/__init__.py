@@ -6,7 +6,9 @@ raises MEASURING_VERSION (costs/options.py).
 Test: ops/test_recurrence.py. Docs: docs/import.md
 """
 
+from .onnx_node import NAMES as ONNX_NODES
+from .onnx_node import model_of, onnx_node
 from .recurrence import recurrence
 from .recurrent_layer import KINDS, Recurrence
 
-__all__ = ["KINDS", "Recurrence", "recurrence"]
+__all__ = ["KINDS", "ONNX_NODES", "Recurrence", "model_of", "onnx_node", "recurrence"]

@@ -19,6 +19,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ...ops.onnx_names import captured, renamed
+
 OPSET = 17
 # Runtimes refuse files of a newer format than they know; 8 came with opset 17.
 IR_VERSION = 8
@@ -37,6 +39,15 @@ class Value:
         return len(self.shape)
 
 
+# Operators whose axes are an input from version 18 on; until then we write them as an attribute.
+_AXES_AS_INPUT = frozenset(
+    f"Reduce{name}"
+    for name in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "SumSquare")
+)
+# What a node of the original model is called until the part is written.
+_OPAQUE = "collage.Opaque"
+
+
 @dataclasses.dataclass(frozen=True)
 class Node:
     """An operator on values, "" for one that is left out, and what it gives."""
@@ -46,10 +57,31 @@ class Node:
     outputs: tuple[Value, ...]
     attrs: dict[str, Any]
 
-    def proto(self) -> onnx.NodeProto:
-        """Return the node as ONNX writes it."""
+    @property
+    def opset(self) -> int:
+        """The oldest version of ONNX, from OPSET on, that has it."""
+        return int(self.attrs.get("opset", OPSET))
+
+    def protos(self, opset: int) -> list[onnx.NodeProto]:
+        """Return the nodes that it is in a version of ONNX."""
         outputs = [value.name for value in self.outputs]
-        return helper.make_node(self.operator, self.inputs, outputs, **self.attrs)
+        if self.operator == _OPAQUE:
+            return self._opaque_protos(outputs)
+        attrs, inputs = dict(self.attrs), self.inputs
+        if opset < 18 or self.operator not in _AXES_AS_INPUT or "axes" not in attrs:
+            return [helper.make_node(self.operator, inputs, outputs, **attrs)]
+        axes = f"{outputs[0]}.axes"
+        constant = helper.make_node("Constant", [], [axes], value_ints=attrs.pop("axes"))
+        return [constant, helper.make_node(self.operator, [*inputs, axes], outputs, **attrs)]
+
+    def _opaque_protos(self, outputs: Sequence[str]) -> list[onnx.NodeProto]:
+        graph = onnx.ModelProto.FromString(bytes.fromhex(self.attrs["model"])).graph
+        names = [value.name for value in (*graph.input, *graph.initializer)]
+        new = dict(zip(names, self.inputs, strict=True))
+        new.update(zip((value.name for value in graph.output), outputs, strict=True))
+        return [
+            renamed(node, lambda name: new.get(name, f"{outputs[0]}.{name}")) for node in graph.node
+        ]
 
 
 class GraphBuilder:
@@ -148,6 +180,19 @@ class GraphBuilder:
                 self._values[value.name] = value
         return list(self._node_of[key].outputs)
 
+    def opaque(
+        self,
+        model: onnx.ModelProto,
+        inputs: Sequence[Value],
+        types: Iterable[tuple[Sequence[int], str]],
+        opset: int,
+    ) -> list[Value]:
+        """Add the nodes of a model, `inputs` being its inputs and then its constants; `opset` is the
+        oldest version from OPSET on that has them."""
+        text = model.SerializeToString(deterministic=True).hex()
+        others = [[each.domain, each.version] for each in model.opset_import if each.domain]
+        return self.nodes(_OPAQUE, inputs, types, model=text, opset=opset, others=others)
+
     def needed_nodes(self, results: list[Value]) -> list[Node]:
         """Return the nodes that these values are computed by, in order."""
         kept, names = [], {value.name for value in results}
@@ -160,10 +205,12 @@ class GraphBuilder:
     def model(self, results: list[Value]) -> onnx.ModelProto:
         """Return the model with these results, named output_0, output_1, ...; unused nodes go."""
         named = [dataclasses.replace(value, name=f"output_{i}") for i, value in enumerate(results)]
-        nodes = [node.proto() for node in self.needed_nodes(results)]
+        needed = self.needed_nodes(results)
+        opset = max((node.opset for node in needed), default=OPSET)
+        nodes = [proto for node in needed for proto in node.protos(opset)]
         for value, renamed in zip(results, named):
             nodes.append(helper.make_node("Identity", [value.name], [renamed.name]))
-        used = {name for node in nodes for name in node.input}
+        used = {name for node in nodes for name in (*node.input, *captured(node))}
         graph = helper.make_graph(
             nodes,
             "collage",
@@ -171,8 +218,10 @@ class GraphBuilder:
             [_info(value) for value in named],
             [numpy_helper.from_array(a, n) for n, a in self._constants.items() if n in used],
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)])
-        model.ir_version = IR_VERSION
+        domains = dict(each for node in needed for each in node.attrs.get("others", ()))
+        opsets = [helper.make_opsetid(*each) for each in [("", opset), *domains.items()]]
+        model = helper.make_model(graph, opset_imports=opsets)
+        model.ir_version = max(IR_VERSION, helper.find_min_ir_version_for(opsets, True))
         return model
 
 

@@ -22,18 +22,24 @@ from .builder import GraphBuilder, Value
 from .call import ExportedCall
 from .ops_math import COMPARISONS, MATH
 from .ops_nn import NN
+from .ops_opaque import OPAQUE
 from .ops_quantised import BYTES, QUANTISED
 from .ops_recurrent import RECURRENT
 from .ops_shape import SHAPE
 from .rewrites import stages
 from .rewriting import rewritten
 
-_CONVERTERS: dict[str, Any] = {**MATH, **NN, **QUANTISED, **RECURRENT, **SHAPE}
+_CONVERTERS: dict[str, Any] = {**MATH, **NN, **OPAQUE, **QUANTISED, **RECURRENT, **SHAPE}
 EXPORTED_OPS = frozenset(_CONVERTERS)
 
 # What both runtimes take; they compute in floats, bytes stand for floats, others serve indices and
 # masks.
 DTYPES = ("float32", "float16", "int64", "int32", "bool", *BYTES)
+# What values of the original model's nodes may be besides.
+_PLAIN_DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
+    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
 # Constants of more elements are weights: no predicate looks at their values.
 _SMALL = 16
 # Below that each integer is a float32, and its neighbours are others.
@@ -94,6 +100,8 @@ class _Visitor:
             raise UnsupportedOpError(self._backend, name, "the op is not in its table")
         types = _fields(expr.checked_type)
         results = [_static(each, name, self._backend) for each in types]
+        if name not in OPAQUE:
+            self._check_types(name, results, values)
         call = ExportedCall(self._graph, self._backend, name, expr.attrs, values, results)
         if (
             name in self._floats_alone
@@ -104,6 +112,15 @@ class _Visitor:
             raise UnsupportedOpError(self._backend, name, reason)
         answer = _CONVERTERS[name](call)
         return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
+
+    def _check_types(
+        self, name: str, results: list[tuple[tuple[int, ...], str]], values: list[Any]
+    ) -> None:
+        """Refuse what our own nodes do not compute in; those of the original model do."""
+        flat = [each for value in values for each in (value if type(value) is tuple else [value])]
+        for dtype in (*(dtype for _, dtype in results), *(each.dtype for each in flat)):
+            if dtype not in DTYPES:
+                raise UnsupportedOpError(self._backend, name, f"dtype={dtype} is not supported")
 
     def _is_exact(self, value: Value) -> bool:
         """Whether it is a constant that compares with any integer as their float32s do: rounding
@@ -144,6 +161,6 @@ def _static(tensor_type: Any, what: str, backend: str) -> tuple[tuple[int, ...],
     shape, dtype = static_type(tensor_type, what, backend)
     if 0 in shape:
         raise UnsupportedOpError(backend, what, f"its shape {list(shape)} is empty")
-    if dtype not in DTYPES:
+    if dtype not in _PLAIN_DTYPES:
         raise UnsupportedOpError(backend, what, f"dtype={dtype} is not supported")
     return shape, dtype

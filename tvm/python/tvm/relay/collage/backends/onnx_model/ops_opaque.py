@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of the original ONNX model, which Relay carries as they are, in the model of a part.
+
+A node is one of the version of operators that its model had. A part is written in the oldest version
+that all its nodes are right in. Test: backends/onnx_model/test_ops_opaque.py.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import onnx
+import tvm
+from onnx import defs, numpy_helper
+
+from ...errors import UnsupportedOpError
+from ...ops import ONNX_NODES, model_of
+from .builder import OPSET, Value
+from .call import ExportedCall
+
+
+def _opaque(call: ExportedCall) -> Value | list[Value]:
+    model = model_of(call.attrs)
+    if why := _why_not_ready(call.backend, str(call.attrs["model"])):
+        raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), why)
+    opset = oldest_opset(model)
+    if opset is None:
+        what = "it is of a version of ONNX that a part's other nodes are not of"
+        raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), what)
+    constants = [
+        call.graph.constant(numpy_helper.to_array(each)) for each in model.graph.initializer
+    ]
+    operands = [*call.values, *constants]
+    values = call.graph.opaque(model, operands, call.results, opset)
+    return values[0] if len(values) == 1 else values
+
+
+def oldest_opset(model: onnx.ModelProto) -> int | None:
+    """Return the oldest version, from that of our own nodes on, in which a model's nodes are what
+    they are in the model's; None where they are so in none."""
+    own = next(each.version for each in model.opset_import if not each.domain)
+    first = [_since(node.op_type, own) for node in model.graph.node if not node.domain]
+    opset = max([OPSET, *first])
+    is_same = all(
+        _since(node.op_type, opset) == since
+        for node, since in zip((n for n in model.graph.node if not n.domain), first)
+    )
+    return opset if is_same else None
+
+
+def _since(operator: str, opset: int) -> int:
+    return int(defs.get_schema(operator, opset, "").since_version)
+
+
+@functools.cache
+def _why_not_ready(backend: str, model: str) -> str:
+    """Return why a backend's library cannot make a model ready, "" where it can.
+
+    Cache: key is the library and the model; no other fact counts as long as the process lives.
+    """
+    reason = str(tvm.get_global_func("collage.onnx_model.why_not_ready")(backend, model))
+    return reason.strip().splitlines()[-1][:300] if reason else ""
+
+
+OPAQUE = dict.fromkeys(ONNX_NODES, _opaque)

@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model as TVM's importer can take it, made by ONNX's own library, and the types of its values.
+
+Functions of the model itself are written out, and so are operators that ONNX defines by others
+which any backend may take. Test: importer/test_clean.py. Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from onnx import defs, helper, inliner, shape_inference
+from tvm import relay
+
+from .types import DTYPES
+
+# Operators without a right converter in TVM, which are more than one kernel of a library's.
+_WRITTEN_OUT = frozenset(
+    ("Attention", "Gelu", "GroupNormalization", "RMSNormalization", "RotaryEmbedding")
+)
+# The domain of functions that are written out.
+_DOMAIN = "collage.written_out"
+# Weights of more elements than this say nothing of shapes, and are left out of the inference.
+_SMALL = 1024
+
+Types = Mapping[str, onnx.TypeProto]
+
+
+def cleaned(
+    model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
+) -> tuple[onnx.ModelProto, dict[str, relay.TensorType | None]]:
+    """Return the model without functions, and the types of its tensors by their names, as far as
+    ONNX infers them; None for a type that TVM has not. shapes: of inputs, in place of the model's
+    own."""
+    if model.functions:
+        model = inliner.inline_local_functions(model)
+    types = _inferred(model, shapes)
+    if any(_is_written_out(node) for node in model.graph.node):
+        model = _written_out(model, types)
+        types = _inferred(model, shapes)
+    tensors = {name: found.tensor_type for name, found in types.items()}
+    known = {name: tensor for name, tensor in tensors.items() if _is_known(tensor)}
+    return model, {name: _relay_type(tensor) for name, tensor in known.items()}
+
+
+def _is_written_out(node: onnx.NodeProto) -> bool:
+    is_exact = node.op_type == "Gelu" and not node.attribute
+    return not node.domain and node.op_type in _WRITTEN_OUT and not is_exact
+
+
+def _written_out(model: onnx.ModelProto, types: Types) -> onnx.ModelProto:
+    """Return the model with the nodes that ONNX defines these operators by."""
+    opset = next(each.version for each in model.opset_import if not each.domain)
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    for index, node in enumerate(changed.graph.node):
+        if not _is_written_out(node):
+            continue
+        operands = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+        schema = defs.get_schema(node.op_type, opset, "")
+        body = schema.get_context_dependent_function(node.SerializeToString(), operands)
+        if body:
+            function = onnx.FunctionProto.FromString(body)
+            # One for each node: its body depends on the node's attributes and types.
+            function.domain, function.name = _DOMAIN, f"{node.op_type}_{index}"
+            node.domain, node.op_type = function.domain, function.name
+            changed.functions.append(function)
+    if not changed.functions:
+        return model
+    changed.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
+    return inliner.inline_local_functions(changed)
+
+
+def _inferred(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Types:
+    """Return ONNX's types of values; none where it cannot read the model: what is wrong with that
+    the import says."""
+    skeleton = onnx.ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    graph = skeleton.graph
+    graph.name = model.graph.name
+    graph.node.extend(model.graph.node)
+    graph.output.extend(model.graph.output)
+    weights = set()
+    for tensor in model.graph.initializer:
+        weights.add(tensor.name)
+        if int(np.prod(tensor.dims)) <= _SMALL:
+            graph.initializer.append(tensor)
+        else:
+            info = helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            graph.input.append(info)
+    for info in model.graph.input:
+        if info.name in weights:
+            continue
+        if info.name in shapes:
+            kind = info.type.tensor_type.elem_type
+            info = helper.make_tensor_value_info(info.name, kind, [*shapes[info.name]])
+        graph.input.append(info)
+    try:
+        inferred = shape_inference.infer_shapes(skeleton, data_prop=True).graph
+    except Exception:  # noqa: BLE001 - of kinds that the library does not name
+        return {}
+    values = (*inferred.input, *inferred.value_info, *inferred.output)
+    return {value.name: value.type for value in values}
+
+
+def _is_known(tensor: onnx.TypeProto.Tensor) -> bool:
+    return bool(tensor.elem_type) and tensor.HasField("shape")
+
+
+def _relay_type(tensor: onnx.TypeProto.Tensor) -> relay.TensorType | None:
+    """Return Relay's type, None for one of elements that TVM does not know."""
+    dtype = DTYPES.get(tensor.elem_type)
+    if dtype is None:
+        return None
+    dims = tensor.shape.dim
+    return relay.TensorType([dim.dim_value or relay.Any() for dim in dims], dtype)

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX nodes whose converters in TVM give wrong results, told by the node before it is converted.
+
+They become calls that onnxruntime computes (importer/opaque.py). The rows were found by comparing
+TVM with onnxruntime on ONNX's own tests of nodes and on random nodes (importer/test_distrusted.py).
+What shows in the type of a result needs no row: types are compared behind each node.
+Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import NodeProto, helper
+from tvm import relay
+
+# How TVM takes a pixel's place from the ratio of sizes, which ONNX takes from the scale.
+_PLACES = ("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners")
+
+
+class Node:
+    """A node with what its inputs are: arrays where they are constants, and their types."""
+
+    def __init__(
+        self, proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[Any], Any]
+    ) -> None:
+        self._proto, self._value_of, self._type_of = proto, value_of, type_of
+        self.attrs: Mapping[str, Any] = {
+            item.name: helper.get_attribute_value(item) for item in proto.attribute
+        }
+
+    def text(self, name: str, default: str) -> str:
+        """Return an attribute that is a text."""
+        value = self.attrs.get(name, default)
+        return value.decode() if isinstance(value, bytes) else str(value)
+
+    def has(self, index: int) -> bool:
+        """Tell whether an input is given."""
+        return len(self._proto.input) > index and bool(self._proto.input[index])
+
+    def array(self, index: int) -> np.ndarray | None:
+        """Return an input's elements; None for one that is no constant or not given."""
+        value = self._value_of(self._proto.input[index]) if self.has(index) else None
+        return value.data.numpy() if isinstance(value, relay.Constant) else None
+
+    def shape(self, index: int) -> list[int] | None:
+        """Return an input's shape, None where it is not known."""
+        found = self._type_of(self._value_of(self._proto.input[index]))
+        extents = list(found.shape)
+        is_known = all(hasattr(extent, "value") for extent in extents)
+        return [int(extent) for extent in extents] if is_known else None
+
+
+def why_distrusted(
+    proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[Any], Any]
+) -> str:
+    """Return what TVM's converter would get wrong of a node, "" where it is right.
+
+    value_of: the expression of a value that the node reads.
+    """
+    if proto.op_type not in _RULES or proto.domain not in ("", "ai.onnx"):
+        return ""
+    return _RULES[proto.op_type](Node(proto, value_of, type_of))
+
+
+def _resize(node: Node) -> str:
+    if node.attrs.get("antialias") or node.attrs.get("axes"):
+        return "TVM resizes without antialiasing, and all axes behind the first two"
+    if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
+        return "TVM does not keep an aspect ratio"
+    place, mode = node.text("coordinate_transformation_mode", "half_pixel"), node.text("mode", "")
+    if place not in _PLACES:
+        return f"TVM knows no {place}"
+    shape, ratio = node.shape(0), node.array(2)
+    sizes = node.array(3)
+    if ratio is None:
+        ratio = node.array(1) if not node.has(2) else None
+    if shape is None or (sizes is None and (ratio is None or not ratio.size)):
+        return "TVM takes constant sizes alone"
+    new = [*map(int, sizes)] if sizes is not None else _resized(shape, ratio)
+    if new is None:
+        return "TVM scales by the ratio of sizes, and the scale is another"
+    return _placed(place, mode, node.text("nearest_mode", "round_prefer_floor"), shape, new)
+
+
+def _resized(shape: Sequence[int], ratio: Any) -> list[int] | None:
+    """Return the sizes that a scale gives; None where it gives no whole ones."""
+    exact = [size * float(factor) for size, factor in zip(shape, ratio)]
+    return [int(size) for size in exact] if all(size == int(size) for size in exact) else None
+
+
+def _placed(place: str, mode: str, rounds: str, old: Sequence[int], new: Sequence[int]) -> str:
+    if list(old[:2]) != list(new[:2]):
+        return "TVM resizes the axes behind the first two"
+    if 1 in new[2:] and place in ("align_corners", "pytorch_half_pixel"):
+        return f"TVM places one pixel alone otherwise by {place}"
+    is_up = place == "asymmetric" and mode == "nearest"
+    if is_up and rounds not in ("floor", "round_prefer_floor"):
+        return f"TVM rounds otherwise than {rounds}"
+    return ""
+
+
+def _upsample(node: Node) -> str:
+    shape, ratio = node.shape(0), node.array(1) if node.has(1) else node.attrs.get("scales")
+    if shape is None or ratio is None or _resized(shape, ratio) is None:
+        return "TVM scales by whole sizes"
+    return "" if list(map(float, ratio[:2])) == [1.0, 1.0] else "TVM scales two axes alone"
+
+
+def _transposed(node: Node) -> str:
+    if node.attrs.get("output_shape"):
+        return "TVM pads otherwise for an output_shape"
+    if any(step != 1 for step in node.attrs.get("dilations", ())):
+        return "TVM has no kernel for dilations"
+    shape = node.shape(0)
+    if node.attrs.get("group", 1) != 1 and shape is not None and len(shape) == 5:
+        return "TVM has no kernel for groups of three dimensions"
+    return ""
+
+
+def _grouped(node: Node) -> str:
+    shape = node.shape(0)
+    is_one = node.attrs.get("group", 1) == 1
+    return "" if is_one or shape is None or len(shape) != 5 else "LLVM rejects TVM's kernel"
+
+
+def _indices(node: Node) -> str:
+    """TVM reads and writes outside of the data for an index that is negative."""
+    array = node.array(1)
+    return "" if array is not None and (array >= 0).all() else "TVM takes no negative indices"
+
+
+def _attr(name: str, *right: Any) -> Callable[[Node], str]:
+    """Return a rule that trusts these values of an attribute, the first being its default."""
+
+    def rule(node: Node) -> str:
+        value = node.attrs.get(name, right[0])
+        return "" if value in right else f"TVM is wrong for {name}={value}"
+
+    return rule
+
+
+def _input(index: int, name: str) -> Callable[[Node], str]:
+    """Return a rule that distrusts a node with that input."""
+    return lambda node: f"TVM overlooks {name}" if node.has(index) else ""
+
+
+def _always(why: str) -> Callable[[Node], str]:
+    return lambda _: why
+
+
+_RULES: dict[str, Callable[[Node], str]] = {
+    "BatchNormalization": _attr("training_mode", 0),
+    "Conv": _grouped,
+    "ConvTranspose": _transposed,
+    "GatherND": _indices,
+    "GridSample": _attr("mode", b"bilinear", b"bicubic", b"nearest"),
+    "LpPool": _attr("p", 2),
+    "MaxRoiPool": _always("TVM rounds regions otherwise"),
+    "MaxUnpool": _input(2, "an output_shape"),
+    "Mod": lambda node: "" if node.attrs.get("fmod") else "LLVM rejects TVM's kernel for integers",
+    "Pad": _input(3, "axes"),
+    "Resize": _resize,
+    "RoiAlign": _always("TVM takes half pixels, and the maximum, otherwise"),
+    "ScatterND": _indices,
+    "Upsample": _upsample,
+}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nodes of an ONNX model as calls of `collage.onnx_node`, where Relay has no operators for them.
+
+Whatever onnxruntime can run becomes such a call, nodes with bodies (If, Loop, Scan) too: what a body
+reads of the graph around it is an input of the call. onnxruntime itself says which types a node
+gives. A node that reads constants alone is run at once, and its results are constants.
+
+Test: importer/test_opaque.py. Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+import tvm
+from onnx import helper, numpy_helper
+from tvm import relay
+
+from ..errors import ModelError, UnsupportedOpError
+from ..messages import last_line
+from ..ops import onnx_node
+from ..ops.onnx_names import captured, domains, renamed
+from .types import NUMBERS
+
+# Constants of at most so many elements are part of a node's model: most nodes know their results'
+# shapes by such inputs alone. Larger ones are weights.
+_SMALL = 1024
+# Types of tensors by onnxruntime's names of them, where those are not TVM's.
+_DTYPES = {"float": "float32", "double": "float64"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Versions:
+    """Versions of the operators that a model's nodes are of, by domain, and of its format."""
+
+    opsets: Sequence[onnx.OperatorSetIdProto]
+    ir_version: int
+
+    @classmethod
+    def of(cls, model: onnx.ModelProto, opset: int | None = None) -> Versions:
+        """Return those of a model; opset: of ONNX's own operators, where not the model's."""
+        others = [each for each in model.opset_import if opset is None or each.domain]
+        own = [] if opset is None else [helper.make_opsetid("", opset)]
+        return cls([*others, *own], model.ir_version)
+
+    def model_of(self, graph: onnx.GraphProto) -> onnx.ModelProto:
+        """Return a model of a graph of such operators."""
+        used = {"", *domains(graph)}
+        opsets = [each for each in self.opsets if each.domain in used]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=self.ir_version)
+
+
+def opaque(
+    node: onnx.NodeProto,
+    value_of: Callable[[str], Any],
+    type_of: Callable[[Any], Any],
+    expected: Mapping[str, relay.TensorType | None],
+    versions: Versions,
+) -> list[Any] | relay.expr.TupleWrapper:
+    """Return the results of a call that computes a node, one for each output that has a name, as
+    TVM's converters return them; constants where the node reads nothing else.
+
+    value_of: the expression of a name that the node reads; expected: types of values by name, as
+    far as ONNX knows them. ModelError for a node that onnxruntime cannot run, or whose values are
+    none of TVM's.
+    """
+    names = [*dict.fromkeys(name for name in (*node.input, *captured(node)) if name)]
+    values = {name: value_of(name) for name in names}
+    constants = {name: value for name, value in values.items() if _is_small(value)}
+    operands = {name: values[name] for name in names if name not in constants}
+    outputs = [name for name in node.output if name]
+    new_names = {
+        **{name: f"constant_{i}" for i, name in enumerate(constants)},
+        **{name: f"input_{i}" for i, name in enumerate(operands)},
+        **{name: f"output_{i}" for i, name in enumerate(outputs)},
+    }
+    graph = helper.make_graph(
+        [renamed(node, lambda name: new_names.get(name, f"inner_{name}"))],
+        node.op_type,
+        [type_info(new_names[name], type_of(value)) for name, value in operands.items()],
+        [onnx.ValueInfoProto(name=new_names[name]) for name in outputs],
+        [
+            numpy_helper.from_array(value.data.numpy(), new_names[name])
+            for name, value in constants.items()
+        ],
+    )
+    model = versions.model_of(graph)
+    session = _session(model)
+    if not operands:
+        return [*map(_constant, session.run(None, {}))]
+    types = [
+        _type(value, expected.get(name))
+        for value, name in zip(session.get_outputs(), outputs, strict=True)
+    ]
+    for info, found in zip(model.graph.output, types, strict=True):
+        info.CopyFrom(type_info(info.name, found))
+    try:
+        call = onnx_node(model, [*operands.values()], types)
+    except UnsupportedOpError as error:
+        raise ModelError(error.text) from None
+    return [call] if len(outputs) == 1 else relay.expr.TupleWrapper(call, len(outputs))
+
+
+def _is_small(value: Any) -> bool:
+    return isinstance(value, relay.Constant) and int(np.prod(value.data.shape)) <= _SMALL
+
+
+def type_info(name: str, tensor_type: Any) -> onnx.ValueInfoProto:
+    """Return what ONNX says of a value of a type of Relay. ModelError for one that it has not."""
+    if not isinstance(tensor_type, relay.TensorType):
+        raise ModelError("an input is no tensor")
+    shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in tensor_type.shape]
+    return helper.make_tensor_value_info(name, NUMBERS[tensor_type.dtype], shape)
+
+
+def _session(model: onnx.ModelProto) -> Any:
+    """Return onnxruntime's session of a model. ModelError where it takes none."""
+    try:
+        runtime = _onnxruntime()
+    except ImportError:
+        raise ModelError("onnxruntime could run it: pip install onnxruntime") from None
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4  # what goes wrong comes as an exception
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        return runtime.InferenceSession(
+            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+    except Exception as error:  # the library's own kinds, which it does not export
+        raise ModelError(f"onnxruntime does not take it either: {last_line(error)}") from error
+
+
+@functools.cache
+def _onnxruntime() -> Any:
+    import onnxruntime
+
+    return onnxruntime
+
+
+def _type(value: Any, expected: relay.TensorType | None) -> relay.TensorType:
+    """Return the type of a session's output, which may know less of it than ONNX, or more."""
+    element = value.type.removeprefix("tensor(").removesuffix(")")
+    dtype = _DTYPES.get(element, element)
+    if dtype not in NUMBERS:
+        raise ModelError(f"TVM has no values of its result's type, {value.type}")
+    shape = [n if isinstance(n, int) else relay.Any() for n in value.shape]
+    if expected is not None:
+        # The library says of a rank that it does not know what it says of rank 0.
+        shape = shape or [relay.Any() for _ in expected.shape]
+        if len(shape) != len(expected.shape):
+            raise ModelError(f"its result is of rank {len(shape)}, and {expected} in the model")
+        shape = [
+            found if isinstance(found, int) else known
+            for found, known in zip(shape, expected.shape, strict=True)
+        ]
+    return relay.TensorType(shape, dtype)
+
+
+def _constant(array: Any) -> relay.Constant:
+    if not isinstance(array, np.ndarray) or array.dtype.name not in NUMBERS:
+        raise ModelError("TVM has no values of its result's type")
+    return relay.Constant(tvm.nd.array(np.ascontiguousarray(array).reshape(array.shape)))

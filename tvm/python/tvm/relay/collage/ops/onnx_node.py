@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operators `collage.onnx_node_0`, `collage.onnx_node_1`, ...: a node of an ONNX model that
+Relay has no operators for.
+
+The operands are the node's inputs, without those that the node's model holds as constants. That
+model is an attribute of the call. Libraries that run ONNX models take a call as the node that it is,
+several neighbours in one part. TVM runs it by itself as a call of onnxruntime, so every plan and
+every executor of a module has it; the VM also where the shape of a result depends on data.
+
+There is an operator for each number of operands: TVM's operators take a fixed number, and those that
+take a tuple cannot tell shapes by data.
+
+Test: ops/test_onnx_node.py. Docs: docs/import.md
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import onnx
+import tvm
+from tvm import relay, te
+from tvm.relay.op import op as registry
+
+from ..errors import UnsupportedOpError
+
+# Nodes of more inputs than this are refused.
+_MOST_OPERANDS = 32
+NAMES = tuple(f"collage.onnx_node_{count}" for count in range(_MOST_OPERANDS + 1))
+# What TVM's code calls for a node.
+_LIBRARY = "onnxruntime"
+_RUN = "collage.onnx_model.run_node"
+_TELL_SHAPES = "collage.onnx_model.tell_shapes"
+# Of TVM's kinds of conversion to mixed precision (relay/transform/mixed_precision.py).
+_NEVER = 2
+
+
+def onnx_node(model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[Any]) -> Any:
+    """Return a call that computes `model`, whose inputs input_0, ... are `operands`, and whose
+    outputs output_0, ... have `types`: one value, or a tuple of several. UnsupportedOpError for more
+    operands than there are operators for."""
+    if len(operands) > _MOST_OPERANDS:
+        what = f"it has {len(operands)} inputs, and {_MOST_OPERANDS} at most can be taken"
+        raise UnsupportedOpError(_LIBRARY, model.graph.node[0].op_type, what)
+    attrs = tvm.ir.make_node(
+        "DictAttrs",
+        operator="+".join(node.op_type for node in model.graph.node),
+        model=model.SerializeToString(deterministic=True).hex(),
+        types=list(types),
+    )
+    return relay.Call(registry.get(NAMES[len(operands)]), list(operands), attrs)
+
+
+def model_of(attrs: Any) -> onnx.ModelProto:
+    """Return the model of a call with these attributes."""
+    return onnx.ModelProto.FromString(bytes.fromhex(str(attrs["model"])))
+
+
+def _type_of(types: Sequence[Any], attrs: Any) -> Any:
+    """The result's type; None while TVM does not know the operands'."""
+    if not all(isinstance(item, relay.TensorType) for item in types[:-1]):
+        return None
+    results = list(attrs["types"])
+    return results[0] if len(results) == 1 else relay.TupleType(results)
+
+
+def _compute(attrs: Any, inputs: Sequence[Any], out_type: Any) -> Any:
+    fields = out_type.fields if isinstance(out_type, relay.TupleType) else [out_type]
+    tensors = te.extern(
+        [_extents(field) for field in fields],
+        list(inputs),
+        functools.partial(_statement, _RUN, attrs),
+        dtype=[field.dtype for field in fields],
+        name="onnx_node",
+    )
+    return [tensors] if len(fields) == 1 else tensors
+
+
+def _extents(field: Any) -> list[Any]:
+    return [
+        te.var("extent", "int32") if isinstance(extent, tvm.tir.Any) else extent
+        for extent in field.shape
+    ]
+
+
+def _statement(
+    function: str, attrs: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+) -> tvm.tir.PrimExpr:
+    model = str(attrs["model"])
+    return tvm.tir.call_packed(function, _LIBRARY, model, len(inputs), *inputs, *outputs)
+
+
+def _shapes(attrs: Any, inputs: Sequence[Any], ranks: Sequence[Any]) -> Any:
+    """Return vectors of the outputs' shapes, which the node tells by running."""
+    vectors = te.extern(
+        [(int(rank),) if int(rank) else () for rank in ranks],
+        list(inputs),
+        functools.partial(_statement, _TELL_SHAPES, attrs),
+        dtype=["int64"] * len(ranks),
+        name="onnx_node_shapes",
+    )
+    return [vectors] if len(ranks) == 1 else vectors
+
+
+def _schedule(_attrs: Any, results: Sequence[Any], _target: Any) -> Any:
+    return te.create_schedule([result.op for result in results])
+
+
+def _register(name: str, num_inputs: int) -> None:
+    @tvm.target.override_native_generic_func(f"{name}.strategy")
+    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, _target: Any) -> Any:
+        implementations = registry.OpStrategy()
+        implementations.add_implementation(_compute, _schedule, name=f"{name}.cpu")
+        return implementations
+
+    registry.register(name, "A node of an ONNX model that Relay has no operators for.")
+    operator = registry.get(name)
+    operator.set_num_inputs(num_inputs)
+    for index in range(num_inputs):
+        operator.add_argument(f"input_{index}", "Tensor", "See tvm.relay.collage.ops.onnx_node.")
+    operator.set_attrs_type_key("DictAttrs")
+    operator.add_type_rel(name, _type_of)
+    operator.set_support_level(10)
+    registry.register_pattern(name, registry.OpPattern.OPAQUE)
+    registry.register_mixed_precision_conversion(name, lambda *_: [_NEVER, "float32", "float32"])
+    registry.register_strategy(name, strategy)
+    registry.register_shape_func(name, True, _shapes)
+
+
+for _count, _name in enumerate(NAMES):
+    _register(_name, _count)
