@@ -139,8 +139,10 @@ def _optimize(
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
     clock = Phases()
+    # A placement is of a module that was prepared at its level, whatever the rest is built at.
+    level = placement and placement.made_with.opt_level
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
-        prepared = prepare(mod, params, targets.host, opt_level=None)
+        prepared = prepare(mod, params, targets.host, opt_level=level)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)

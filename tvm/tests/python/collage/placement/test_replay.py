@@ -257,12 +257,6 @@ def test_a_module_with_other_demands_on_devices_is_another_one(path):
     assert "differs first in attributes, type or device of node 6, nn.conv2d" in text
 
 
-def test_another_opt_level_is_named_as_the_likely_cause(path):
-    with tvm.transform.PassContext(opt_level=0):
-        text = refused("module", replay, path, NET.replace("cos(%1)", "sin(%1)"))
-    assert text.endswith("; it was prepared at opt_level 2, this one at 0")
-
-
 def test_a_function_more_or_less(path, result):
     helper = "def @more(%x: $T) -> $T { nn.relu(%x) }\n"
     mod, params = net(helper + NET)

@@ -23,7 +23,7 @@ from ..named_options import option
 from ..options import CollageOptions
 from ..tuner.session import given_records
 from .describe import describe_functions
-from .made_with import current_opt_level, differences
+from .made_with import differences
 from .types import Node, PlacedFunction, PlacedPart, Placement, load_placement
 
 _logger = logging.getLogger(__name__)
@@ -76,7 +76,6 @@ def check_placement(
     _check_backends(placement, host.kind.name, sorted(external))
     for kind, text in differences(placement, host, mod):
         _refuse(kind, text, allow)
-    made_at = placement.made_with.opt_level
     here = {function.name: function for function in describe_functions(mod)}
     for function in placement.functions:
         if function.name not in here:
@@ -86,7 +85,7 @@ def check_placement(
                 "module",
             )
         inputs = [param.name_hint for param in mod[function.name].params]
-        _check_function(here.pop(function.name), function, inputs, made_at, allow)
+        _check_function(here.pop(function.name), function, inputs, allow)
     if here:
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
@@ -126,7 +125,6 @@ def _check_function(
     here: PlacedFunction,
     there: PlacedFunction,
     inputs: Sequence[str],
-    made_at: int,
     allow: Sequence[str],
 ) -> None:
     name = here.name
@@ -139,10 +137,7 @@ def _check_function(
                 "module",
             )
     if here.key != there.key or len(here.nodes) != len(there.nodes):
-        hint = ""
-        if made_at != current_opt_level():
-            hint = f"; it was prepared at opt_level {made_at}, this one at {current_opt_level()}"
-        raise PlacementError(f"function @{name} {_module_difference(here, there)}{hint}", "module")
+        raise PlacementError(f"function @{name} {_module_difference(here, there)}", "module")
     if here.weights != there.weights:
         _refuse("weights", f"the weights of function @{name} are others", allow)
 
