@@ -17,32 +17,39 @@ from tvm import relay
 from .types import DTYPES
 
 # Operators without a right converter in TVM, which are more than one kernel of a library's.
-_WRITTEN_OUT = frozenset(
-    ("Attention", "Gelu", "GroupNormalization", "RMSNormalization", "RotaryEmbedding")
-)
+_WRITTEN_OUT = frozenset(("Attention", "Gelu", "GroupNormalization", "RotaryEmbedding"))
 # The domain of functions that are written out.
 _DOMAIN = "collage.written_out"
 # Weights of more elements than this say nothing of shapes, and are left out of the inference.
 _SMALL = 1024
 
 Types = Mapping[str, onnx.TypeProto]
+# Types of tensors by name; None for one that TVM has not.
+KnownTypes = dict[str, relay.TensorType | None]
 
 
 def cleaned(
     model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]
-) -> tuple[onnx.ModelProto, dict[str, relay.TensorType | None]]:
+) -> tuple[onnx.ModelProto, KnownTypes]:
     """Return the model without functions, and the types of its tensors by their names, as far as
-    ONNX infers them; None for a type that TVM has not. shapes: of inputs, in place of the model's
-    own."""
+    ONNX infers them. shapes: of inputs, in place of the model's own."""
     if model.functions:
         model = inliner.inline_local_functions(model)
     types = _inferred(model, shapes)
     if any(_is_written_out(node) for node in model.graph.node):
         model = _written_out(model, types)
         types = _inferred(model, shapes)
+    return model, _known(types)
+
+
+def declared_types(model: onnx.ModelProto) -> KnownTypes:
+    """Return the types that a model says its outputs have, which may be wrong."""
+    return _known({value.name: value.type for value in model.graph.output})
+
+
+def _known(types: Types) -> KnownTypes:
     tensors = {name: found.tensor_type for name, found in types.items()}
-    known = {name: tensor for name, tensor in tensors.items() if _is_known(tensor)}
-    return model, {name: _relay_type(tensor) for name, tensor in known.items()}
+    return {name: _relay_type(tensor) for name, tensor in tensors.items() if _is_known(tensor)}
 
 
 def _is_written_out(node: onnx.NodeProto) -> bool:
@@ -80,7 +87,7 @@ def _inferred(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Ty
     graph = skeleton.graph
     graph.name = model.graph.name
     graph.node.extend(model.graph.node)
-    graph.output.extend(model.graph.output)
+    graph.output.extend(onnx.ValueInfoProto(name=value.name) for value in model.graph.output)
     weights = set()
     for tensor in model.graph.initializer:
         weights.add(tensor.name)

@@ -52,6 +52,10 @@ class Node:
         is_known = all(hasattr(extent, "value") for extent in extents)
         return [int(extent) for extent in extents] if is_known else None
 
+    def dtype(self, index: int) -> str:
+        """Return the type of an input's elements."""
+        return str(self._type_of(self._value_of(self._proto.input[index])).dtype)
+
 
 def why_distrusted(
     proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[Any], Any]
@@ -79,16 +83,11 @@ def _resize(node: Node) -> str:
         ratio = node.array(1) if not node.has(2) else None
     if shape is None or (sizes is None and (ratio is None or not ratio.size)):
         return "TVM takes constant sizes alone"
-    new = [*map(int, sizes)] if sizes is not None else _resized(shape, ratio)
-    if new is None:
+    exact = [size * float(factor) for size, factor in zip(shape, ratio)] if sizes is None else sizes
+    new = [*map(int, exact)]
+    if list(exact) != new and place != "align_corners":
         return "TVM scales by the ratio of sizes, and the scale is another"
     return _placed(place, mode, node.text("nearest_mode", "round_prefer_floor"), shape, new)
-
-
-def _resized(shape: Sequence[int], ratio: Any) -> list[int] | None:
-    """Return the sizes that a scale gives; None where it gives no whole ones."""
-    exact = [size * float(factor) for size, factor in zip(shape, ratio)]
-    return [int(size) for size in exact] if all(size == int(size) for size in exact) else None
 
 
 def _placed(place: str, mode: str, rounds: str, old: Sequence[int], new: Sequence[int]) -> str:
@@ -103,9 +102,9 @@ def _placed(place: str, mode: str, rounds: str, old: Sequence[int], new: Sequenc
 
 
 def _upsample(node: Node) -> str:
-    shape, ratio = node.shape(0), node.array(1) if node.has(1) else node.attrs.get("scales")
-    if shape is None or ratio is None or _resized(shape, ratio) is None:
-        return "TVM scales by whole sizes"
+    ratio = node.array(1) if node.has(1) else node.attrs.get("scales")
+    if ratio is None or any(float(factor) != int(factor) for factor in ratio):
+        return "TVM takes whole scales alone"
     return "" if list(map(float, ratio[:2])) == [1.0, 1.0] else "TVM scales two axes alone"
 
 
@@ -124,6 +123,18 @@ def _grouped(node: Node) -> str:
     shape = node.shape(0)
     is_one = node.attrs.get("group", 1) == 1
     return "" if is_one or shape is None or len(shape) != 5 else "LLVM rejects TVM's kernel"
+
+
+def _regions(node: Node) -> str:
+    place = node.text("coordinate_transformation_mode", "half_pixel")
+    is_right = place == "output_half_pixel" and node.text("mode", "avg") == "avg"
+    return "" if is_right else "TVM takes half pixels, and the maximum, otherwise"
+
+
+def _dropout(node: Node) -> str:
+    training = node.array(2)
+    is_inference = not node.has(2) or (training is not None and not training.any())
+    return "" if is_inference else "TVM drops nothing"
 
 
 def _indices(node: Node) -> str:
@@ -155,6 +166,7 @@ _RULES: dict[str, Callable[[Node], str]] = {
     "BatchNormalization": _attr("training_mode", 0),
     "Conv": _grouped,
     "ConvTranspose": _transposed,
+    "Dropout": _dropout,
     "GatherND": _indices,
     "GridSample": _attr("mode", b"bilinear", b"bicubic", b"nearest"),
     "LpPool": _attr("p", 2),
@@ -163,7 +175,8 @@ _RULES: dict[str, Callable[[Node], str]] = {
     "Mod": lambda node: "" if node.attrs.get("fmod") else "LLVM rejects TVM's kernel for integers",
     "Pad": _input(3, "axes"),
     "Resize": _resize,
-    "RoiAlign": _always("TVM takes half pixels, and the maximum, otherwise"),
+    "RoiAlign": _regions,
     "ScatterND": _indices,
+    "TopK": lambda node: "TVM sorts no uint64" if node.dtype(0) == "uint64" else "",
     "Upsample": _upsample,
 }

@@ -31,7 +31,8 @@ from ..module_check import collected_diagnostics
 from ..ops.onnx_names import captured
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
-from .clean import cleaned
+from .activations import ACTIVATIONS, activation
+from .clean import KnownTypes, cleaned, declared_types
 from .distrusted import why_distrusted
 from .folds import Folds
 from .mends import mend, name_what_branches_read
@@ -165,7 +166,8 @@ class _Scope:
         self._converters: dict[int, Any] = {}
         # Of the model that is being imported: its operators' versions, and types by value.
         self._versions = Versions([], 0)
-        self._expected: dict[str, Any] = {}
+        self._inferred: KnownTypes = {}
+        self._declared: KnownTypes = {}
 
     def from_onnx(
         self,
@@ -178,13 +180,14 @@ class _Scope:
         **named: Any,
     ) -> Any:
         """Import what is left of a model once libraries have made it simpler."""
-        outer = self._versions, self._expected
-        model, self._expected = cleaned(model, shape or {})
+        outer = self._versions, self._inferred, self._declared
+        model, self._inferred = cleaned(model, shape or {})
+        self._declared = declared_types(model)
         self._versions = Versions.of(model, opset)
         try:
             return stock(model, shape, dtype, opset, *options, **named)
         finally:
-            self._versions, self._expected = outer
+            self._versions, self._inferred, self._declared = outer
 
     def infer_type(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
         return self._types.infer_type(node, mod)
@@ -236,7 +239,7 @@ class _Scope:
             stock(proto, SimpleNamespace(node=[node]))
             for name in filter(None, node.output):
                 found = self._types.type_of(proto._nodes[name])
-                if name in self._expected and not agrees(found, self._expected[name]):
+                if name in self._inferred and not agrees(found, self._inferred[name]):
                     return ModelError(f"its result {name} would be of type {found}")
         except Exception as error:  # noqa: BLE001 - of whatever kind, by a converter's fault
             return error
@@ -251,12 +254,13 @@ class _Scope:
         read = functools.partial(self._input, proto)
         # A model's input knows the node that reads it first, as TVM has it.
         proto._set_parameter_span(SimpleNamespace(input=[*node.input, *captured(node)]), span)
+        expected = {**self._declared, **self._inferred}
         try:
-            found = opaque(node, read, self._types.type_of, self._expected, self._versions)
+            found = opaque(node, read, self._types.type_of, expected, self._versions)
         except ModelError as error:
             raise _refusal(node, f"{_reason(why)}; {error.text}") from why
         except KeyError as error:
-            raise _refusal(node, f"it reads {error}, which nothing gives") from None
+            raise _refusal(node, f"it reads {error}, which nothing gives") from error
         if isinstance(found, relay.expr.TupleWrapper):
             found = self.set_span(onnx.set_span, found, span)
         else:
@@ -267,10 +271,13 @@ class _Scope:
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
     ) -> Any:
         mend(op, inputs, attrs)
+        whole = None
         if op in RECURRENT:
             whole = layer(op, inputs, attrs, self._types.type_of)
-            if whole is not None:
-                return whole
+        elif op in ACTIVATIONS:
+            whole = activation(op, inputs, self._types.type_of(inputs[0]).dtype)
+        if whole is not None:
+            return whole
         return stock(graph, op, inputs, attrs, opset)
 
 

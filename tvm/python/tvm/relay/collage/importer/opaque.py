@@ -10,15 +10,16 @@ Test: importer/test_opaque.py. Docs: docs/import.md
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 import tvm
-from onnx import helper, numpy_helper
+from onnx import defs, helper, numpy_helper
 from tvm import relay
 
 from ..errors import ModelError, UnsupportedOpError
@@ -90,13 +91,10 @@ def opaque(
         ],
     )
     model = versions.model_of(graph)
-    session = _session(model)
+    model, session = _ready(model)
     if not operands:
         return [*map(_constant, session.run(None, {}))]
-    types = [
-        _type(value, expected.get(name))
-        for value, name in zip(session.get_outputs(), outputs, strict=True)
-    ]
+    types = _types(session, outputs, expected)
     for info, found in zip(model.graph.output, types, strict=True):
         info.CopyFrom(type_info(info.name, found))
     try:
@@ -116,6 +114,52 @@ def type_info(name: str, tensor_type: Any) -> onnx.ValueInfoProto:
         raise ModelError("an input is no tensor")
     shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in tensor_type.shape]
     return helper.make_tensor_value_info(name, NUMBERS[tensor_type.dtype], shape)
+
+
+def _ready(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Any]:
+    """Return a model of one node and onnxruntime's session of it, by the newest version of the
+    node's operator that the library has. ModelError where it has none."""
+    (node,) = model.graph.node
+    try:
+        return model, _session(model)
+    except ModelError:
+        for version in () if node.domain else _equal_versions(node.op_type, _opset(model)):
+            older = onnx.ModelProto()
+            older.CopyFrom(model)
+            for each in older.opset_import:
+                each.version = each.version if each.domain else version
+            with contextlib.suppress(ModelError):
+                return older, _session(older)
+        raise
+
+
+def _opset(model: onnx.ModelProto) -> int:
+    return next((each.version for each in model.opset_import if not each.domain), 1)
+
+
+def _equal_versions(operator: str, opset: int) -> Iterator[int]:
+    """Yield older versions of an operator, newest first, which are the same but for the types that
+    they take: later ones mostly add types that few libraries have."""
+    try:
+        own = defs.get_schema(operator, opset, "")
+        while True:
+            version = own.since_version - 1
+            older = defs.get_schema(operator, version, "")
+            if _form(older) != _form(own):
+                return
+            yield version
+            own = older
+    except defs.SchemaError:
+        return
+
+
+def _form(schema: defs.OpSchema) -> tuple[Any, ...]:
+    attrs = {
+        name: (attr.type, attr.required, attr.default_value.SerializeToString())
+        for name, attr in schema.attributes.items()
+    }
+    ends = [[(each.name, each.option) for each in row] for row in (schema.inputs, schema.outputs)]
+    return attrs, ends
 
 
 def _session(model: onnx.ModelProto) -> Any:
@@ -143,23 +187,44 @@ def _onnxruntime() -> Any:
     return onnxruntime
 
 
-def _type(value: Any, expected: relay.TensorType | None) -> relay.TensorType:
-    """Return the type of a session's output, which may know less of it than ONNX, or more."""
-    element = value.type.removeprefix("tensor(").removesuffix(")")
-    dtype = _DTYPES.get(element, element)
-    if dtype not in NUMBERS:
-        raise ModelError(f"TVM has no values of its result's type, {value.type}")
-    shape = [n if isinstance(n, int) else relay.Any() for n in value.shape]
-    if expected is not None:
-        # The library says of a rank that it does not know what it says of rank 0.
-        shape = shape or [relay.Any() for _ in expected.shape]
-        if len(shape) != len(expected.shape):
-            raise ModelError(f"its result is of rank {len(shape)}, and {expected} in the model")
-        shape = [
-            found if isinstance(found, int) else known
-            for found, known in zip(shape, expected.shape, strict=True)
-        ]
-    return relay.TensorType(shape, dtype)
+def _types(
+    session: Any, outputs: Sequence[str], expected: Mapping[str, relay.TensorType | None]
+) -> list[relay.TensorType]:
+    """Return the types of a session's outputs, which are called `outputs` in the model; ONNX may
+    know more of them than onnxruntime."""
+    found = []
+    for place, (value, name) in enumerate(zip(session.get_outputs(), outputs, strict=True)):
+        element = value.type.removeprefix("tensor(").removesuffix(")")
+        dtype = _DTYPES.get(element, element)
+        if dtype not in NUMBERS:
+            raise ModelError(f"TVM has no values of its result's type, {value.type}")
+        shape = [n if isinstance(n, int) else relay.Any() for n in value.shape]
+        known = expected.get(name)
+        # onnxruntime says of a rank that it does not know what it says of rank 0.
+        if not shape:
+            rank = len(known.shape) if known is not None else _rank(session, place)
+            shape = [relay.Any()] * rank
+        if known is not None and len(shape) == len(known.shape):
+            shape = [
+                here if isinstance(here, int) else there
+                for here, there in zip(shape, known.shape, strict=True)
+            ]
+        found.append(relay.TensorType(shape, dtype))
+    return found
+
+
+def _rank(session: Any, place: int) -> int:
+    """Return the rank of an output for inputs of ones: what they hold decides about sizes alone."""
+    inputs = {}
+    for value in session.get_inputs():
+        dtype = value.type.removeprefix("tensor(").removesuffix(")")
+        sizes = [n if isinstance(n, int) else 1 for n in value.shape]
+        inputs[value.name] = np.ones(sizes, _DTYPES.get(dtype, dtype))
+    try:
+        return int(session.run(None, inputs)[place].ndim)
+    except Exception as error:  # the library's own kinds, which it does not export
+        why = f"nothing says which rank its result has ({last_line(error)})"
+        raise ModelError(why) from error
 
 
 def _constant(array: Any) -> relay.Constant:

@@ -9,6 +9,7 @@ from onednn_nets import check, constant, function_of, hand_placed, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.collage.importer import activations
 
 nn = relay.nn
 
@@ -189,6 +190,8 @@ ACTIVATIONS = {
     "hardswish": lambda x: x * (relay.clip(x + relay.const(3.0), 0.0, 6.0) / relay.const(6.0)),
     "hardsigmoid": lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0.0, 1.0),
     "mish": lambda x: x * relay.tanh(relay.log(relay.exp(x) + relay.const(1.0))),
+    "mish as we import it": activations.mish,
+    "mish by softplus as we import it": lambda x: x * relay.tanh(activations.softplus(x)),
     "elu": lambda x: nn.relu(relay.const(1.0) - relay.exp(x)) * relay.const(-1.5) + nn.relu(x),
 }
 

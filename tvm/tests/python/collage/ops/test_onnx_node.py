@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator that carries an ONNX node: by TVM on each executor, in files, folded, with shapes
+that data decide; and names of values in bodies."""
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import TensorProto, helper
+from onnx_one_node import assert_alike, by_onnxruntime, by_tvm, by_vm
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay import collage
+from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.errors import UnsupportedOpError
+from tvm.relay.collage.ops import ONNX_NODES, model_of, onnx_node
+from tvm.relay.collage.ops.onnx_names import captured, domains, renamed
+
+node = helper.make_node
+
+
+def model(made, inputs, outputs, opset=18):
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [made],
+        "g",
+        [value(f"input_{i}", *each) for i, each in enumerate(inputs)],
+        [value(f"output_{i}", *each) for i, each in enumerate(outputs)],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=8)
+
+
+TOPK = model(
+    node("TopK", ["input_0", "input_1"], ["output_0", "output_1"], largest=0),
+    [(TensorProto.FLOAT, [2, 6]), (TensorProto.INT64, [1])],
+    [(TensorProto.FLOAT, [2, 3]), (TensorProto.INT64, [2, 3])],
+)
+TYPES = [relay.TensorType([2, 3]), relay.TensorType([2, 3], "int64")]
+X = np.random.default_rng(0).standard_normal((2, 6)).astype("float32")
+
+
+def smallest(x, count=None):
+    """The three smallest of each row, with an operator before and behind."""
+    count = relay.const(np.array([3]), "int64") if count is None else count
+    results = relay.expr.TupleWrapper(onnx_node(TOPK, [relay.nn.relu(x), count], TYPES), 2)
+    return relay.Tuple([relay.exp(results[0]), results[1]])
+
+
+def expected():
+    first, second = by_onnxruntime(TOPK, {"input_0": np.maximum(X, 0), "input_1": np.array([3])})
+    return [np.exp(first), second]
+
+
+@pytest.fixture(scope="module")
+def module():
+    x = relay.var("x", shape=(2, 6))
+    return relay.transform.InferType()(tvm.IRModule.from_expr(smallest(x)))
+
+
+@pytest.mark.parametrize("run", [by_tvm, by_vm])
+def test_tvm_runs_it_by_onnxruntime(module, run):
+    assert_alike(run(module, {"x": X}), expected())
+
+
+def test_a_library_in_a_file_runs_it(module, tmp_path):
+    build_library(module, collage.host_target()).export_library(str(tmp_path / "lib.so"))
+    loaded = tvm.runtime.load_module(str(tmp_path / "lib.so"))
+    executor = graph_executor.GraphModule(loaded["default"](tvm.cpu()))
+    executor.run(x=X)
+    assert_alike([executor.get_output(i).numpy() for i in range(2)], expected())
+
+
+def test_a_saved_module_is_the_same(module):
+    tvm.ir.assert_structural_equal(tvm.ir.load_json(tvm.ir.save_json(module)), module)
+    call = module["main"].body.fields[1].tuple_value
+    assert model_of(call.attrs) == TOPK and call.op.name == ONNX_NODES[2]
+
+
+def test_on_constants_it_is_folded():
+    mod = tvm.IRModule.from_expr(smallest(relay.const(X)))
+    folded = relay.transform.FoldConstant()(relay.transform.InferType()(mod))
+    assert all(isinstance(field, relay.Constant) for field in folded["main"].body.fields)
+
+
+def test_the_vm_asks_it_for_shapes_that_data_decide():
+    found = model(
+        node("NonZero", ["input_0"], ["output_0"]),
+        [(TensorProto.FLOAT, [2, 6])],
+        [(TensorProto.INT64, [2, "n"])],
+    )
+    x = relay.var("x", shape=(2, 6))
+    call = onnx_node(found, [x], [relay.TensorType([2, relay.Any()], "int64")])
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.add(call, call)))
+    for value in (X, np.zeros_like(X), np.maximum(X, 0)):
+        (positions,) = by_onnxruntime(found, {"input_0": value})
+        assert_alike(by_vm(mod, {"x": value}), [2 * positions])
+
+
+def test_more_operands_than_any_operator_has_are_refused():
+    many = [relay.var(f"x{i}", shape=(1,)) for i in range(len(ONNX_NODES))]
+    with pytest.raises(UnsupportedOpError, match="TopK: it has 33 inputs, and 32 at most"):
+        onnx_node(TOPK, many, TYPES)
+
+
+def loop():
+    """A Loop whose body reads `w` and, in an If, `v` of the graph around it."""
+    value = helper.make_tensor_value_info
+    branches = {
+        f"{name}_branch": helper.make_graph(
+            [node("Add", ["a", read], [name])], name, [], [value(name, TensorProto.FLOAT, [1])]
+        )
+        for name, read in (("then", "v"), ("else", "w"))
+    }
+    body = helper.make_graph(
+        [node("Mul", ["s", "w"], ["a"]), node("If", ["go"], ["s2"], **branches)],
+        "body",
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+         value("s", TensorProto.FLOAT, [1])],
+        [value("go", TensorProto.BOOL, []), value("s2", TensorProto.FLOAT, [1])],
+    )  # fmt: skip
+    return node("Loop", ["n", "", "x"], ["y"], body=body)
+
+
+def test_what_bodies_read_of_the_graph_around():
+    assert captured(loop()) == ["w", "v"]
+    assert set(domains(helper.make_graph([loop()], "g", [], []))) == {""}
+
+
+def test_renaming_reaches_into_bodies():
+    new = renamed(loop(), lambda name: f"new_{name}")
+    assert captured(new) == ["new_w", "new_v"]
+    assert list(new.input) == ["new_n", "", "new_x"]
+    body = new.attribute[0].g
+    assert [value.name for value in body.output] == ["new_go", "new_s2"]
+    onnx.checker.check_graph(
+        helper.make_graph(
+            [new],
+            "g",
+            [
+                helper.make_tensor_value_info(f"new_{name}", kind, shape)
+                for name, kind, shape in (
+                    ("n", TensorProto.INT64, []),
+                    ("x", TensorProto.FLOAT, [1]),
+                    ("w", TensorProto.FLOAT, [1]),
+                    ("v", TensorProto.FLOAT, [1]),
+                )
+            ],
+            [helper.make_tensor_value_info("new_y", TensorProto.FLOAT, [1])],
+        ),
+        onnx.checker.DEFAULT_CONTEXT,
+    )
