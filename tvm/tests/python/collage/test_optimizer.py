@@ -4,6 +4,7 @@
 import contextlib
 import dataclasses
 import json
+import time
 
 import numpy as np
 import pytest
@@ -15,6 +16,8 @@ from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plan
 from tvm.relay.collage.backends.kernel_trials import steps_of_part
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.costs.kernel import choose, kernels_in
+from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.exec.time_limit import TimeIsUpError
 from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.relay.collage.plans import Plans
@@ -98,6 +101,63 @@ def test_the_guards_winner_ships(fakes, winner):
     mod, params = small_net()
     result = collage.optimize(mod, params, TARGETS)
     assert result.plan == winner and result.mod.same_as(fakes["plans"][winner])
+
+
+def test_a_pass_that_hangs_while_preparing_is_left_out_under_a_limit(fakes, monkeypatch, caplog):
+    def made(*given, is_simplified=True, **options):
+        if is_simplified:
+            time.sleep(600)
+        return prepare(*given, is_simplified=is_simplified, **options)
+
+    monkeypatch.setattr(optimizer, "prepare", made)
+    text = "def @main(%x: Tensor[(1, 4), float32]) { %0 = nn.dropout(%x); %0.0 }"
+    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=10.0))
+    assert "without being simplified: it did not end within 2 s" in caplog.text
+    assert "nn.dropout" in str(result.mod)
+
+
+def test_a_model_that_is_prepared_in_time_is_simplified(fakes):
+    text = "def @main(%x: Tensor[(1, 4), float32]) { %0 = nn.dropout(%x); %0.0 }"
+    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=300.0))
+    assert "nn.dropout" not in str(result.mod)
+
+
+def test_the_search_has_its_share_of_the_time(fakes, monkeypatch):
+    asked = []
+    real = optimizer.partition
+    monkeypatch.setattr(
+        optimizer, "partition", lambda *given, **time: asked.append(time) or real(*given, **time)
+    )
+    collage.optimize(*small_net(), TARGETS, CollageOptions(search_seconds=100.0))
+    collage.optimize(*small_net(), TARGETS)
+    assert 30 < asked[0]["search_seconds"] <= 60 and asked[1] == {}
+
+
+def test_when_the_search_has_no_time_left_backends_alone_compete(fakes, monkeypatch, caplog):
+    def partition(*_, **time):
+        raise TimeIsUpError("the time limit of 100 s leaves no more time for it")
+
+    monkeypatch.setattr(optimizer, "partition", partition)
+    fakes["winner"] = "dnnl"
+    options = CollageOptions(search_seconds=100.0)
+    result = collage.optimize(*small_net(), TARGETS, options)
+    assert result.plan == "dnnl" and fakes["same_as"] == {"collage": "tvm"}
+    assert "the search is not finished" in caplog.text
+
+
+def test_without_time_for_the_guard_the_measured_optimum_ships(fakes, monkeypatch, caplog):
+    real = optimizer.partition
+
+    def partition(*given, **_):
+        found = real(*given)
+        time.sleep(2.0)
+        return found
+
+    monkeypatch.setattr(optimizer, "partition", partition)
+    monkeypatch.setattr(optimizer, "run_in_forks", lambda tasks, _: {"prepare": Reply("ok")})
+    result = collage.optimize(*small_net(), TARGETS, CollageOptions(search_seconds=2.0))
+    assert (result.plan, result.guard) == ("collage", None)
+    assert "search_seconds leaves no time" in result.guard_skipped
 
 
 def test_every_plan_computes_the_same(fakes):
@@ -310,7 +370,7 @@ def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report
 ):
     sessions = []
 
-    def faked(session, parts, on_step):
+    def faked(session, parts, on_step, limit):
         [step] = steps_of_part(*parts)
         times = {name: 1e-3 if name == step.kernels[-1] else 2e-3 for name in step.kernels}
         return (choose(step, {name: Cost.given(each) for name, each in times.items()}),)

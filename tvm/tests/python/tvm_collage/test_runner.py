@@ -488,7 +488,9 @@ def test_files_that_hold_no_library(tmp_path):
         collage.load_runner(tmp_path / "broken.tar")
     vm = str(tmp_path / "vm.so")
     build_vm(parse("def @main(%x: float32) { %x }"), "llvm").mod.export_library(vm)
-    with pytest.raises(ValueError, match="vm.so is for TVM's VM: collage.load.*VirtualMachine in any"):
+    with pytest.raises(
+        ValueError, match="vm.so is for TVM's VM: collage.load.*VirtualMachine in any"
+    ):
         collage.load_runner(vm)
 
 

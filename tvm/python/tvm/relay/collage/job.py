@@ -13,6 +13,7 @@ import tvm
 
 from .backends.accuracy import traders_in
 from .exec.spent import phase
+from .exec.time_limit import NO_LIMIT, TimeLimit
 from .function_report import FunctionReport
 from .graph_search.space import Replans
 from .plans import Plans
@@ -42,7 +43,8 @@ class Job:
     """What all phases of one call read: a module to place, and how it is to be built.
 
     samples: inputs by name. records: the tuning records that the user gave. plans: those that
-    compete, to which the phases add. clock: where they write their seconds.
+    compete, to which the phases add. clock: where they write their seconds. limit: by when they
+    have to end.
     """
 
     prepared: tvm.IRModule
@@ -54,6 +56,7 @@ class Job:
     records: TuningRecords
     plans: Plans
     clock: Phases
+    limit: TimeLimit = NO_LIMIT
 
 
 @dataclasses.dataclass(frozen=True)

@@ -21,7 +21,9 @@ from .built import Built
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
+from .exec.forks import run_in_forks
 from .exec.spent import phase
+from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
 from .files import check_report_path, write_report
 from .function_report import FunctionReport
 from .graph_search import (
@@ -138,17 +140,19 @@ def _optimize(
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
-    clock = Phases()
+    clock, limit = Phases(), TimeLimit(0 if placement else options.search_seconds)
     # A placement is of a module that was prepared at its level, whatever the rest is built at.
     level = placement and placement.made_with.opt_level
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
-        prepared = prepare(mod, params, targets.host, opt_level=level)
+        prepared = _prepared(mod, params, targets.host, level, limit)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
     given, plans = given_records(options, targets.host), Plans(prepared, targets)
-    job = Job(prepared, targets, options, build_options, samples, executor, given, plans, clock)
+    job = Job(
+        prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
+    )
     if placement is not None:
         return _replay(job, placement, decision)
     if not targets.external and not options.tunes():
@@ -157,8 +161,14 @@ def _optimize(
             warn_host_alone(targets.host, options)
             return _result(job, TVM_ALONE)
     with contextlib.ExitStack() as held:
-        session = held.enter_context(open_session(options, targets.external, prepared))
-        found = _place_operators(job, session)
+        session = held.enter_context(open_session(options, targets.external, prepared, limit))
+        try:
+            found = _place_operators(job, session)
+        except TimeIsUpError as error:
+            _logger.warning(
+                "the search is not finished, each backend alone and TVM compete: %s", error
+            )
+            found = OpLevel(prepared, [], {}, session.estimator.counts(), given, {})
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -171,16 +181,40 @@ def _optimize(
     return _result(job, name, found, guarded, skipped, search)
 
 
+def _prepared(
+    mod: tvm.IRModule,
+    params: dict[str, Any] | None,
+    host: tvm.target.Target,
+    level: int | None,
+    limit: TimeLimit,
+) -> tvm.IRModule:
+    """The module that is partitioned. Under a limit a fork prepares it first: where that does not
+    end or crashes, so would this process, and the model is taken as it is."""
+
+    def made(is_simplified: bool = True) -> tvm.IRModule:
+        return prepare(mod, params, host, opt_level=level, is_simplified=is_simplified)
+
+    if limit.is_set:
+        tasks = {"prepare": lambda: bool(made())}
+        reply = run_in_forks(tasks, lambda _: limit.left(PREPARED))["prepare"]
+        if reply.outcome in ("timeout", "died"):
+            _logger.warning("the model is compiled without being simplified: %s", reply.message)
+            return made(is_simplified=False)
+    return made()
+
+
 def _place_operators(job: Job, measuring: Session) -> OpLevel:
     """The op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = job.options, job.targets, job.plans
     if options.measure_kernels and measuring.runner.is_here:
         with job.clock.phase("kernels"):
-            plans.kernels = _choose_kernels(measuring, plans, targets, options)
+            plans.kernels = _choose_kernels(measuring, job)
         measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
+    time = max(1.0, min(options.tune_seconds, job.limit.left(ASKED)))
+    tuned = dataclasses.replace(options, tune_seconds=time)
     with (
         job.records.in_force(),
-        tuning(measuring, options, job.prepared, targets.host, targets.external) as session,
+        tuning(measuring, tuned, job.prepared, targets.host, targets.external) as session,
         job.clock.phase("partition"),
     ):
         estimator, tuner = CostEstimator(session), session.tuner
@@ -190,7 +224,10 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
             tune_whole(session, job.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if tuner else session.estimator.searching():
-            partitioned = partition(job.prepared, targets, estimator)
+            asking = {"search_seconds": max(job.limit.left(ASKED), 1e-6)}
+            partitioned = partition(
+                job.prepared, targets, estimator, **(asking if job.limit.is_set else {})
+            )
             if traders_in(partitioned):
                 _add_exact(session, plans, job.prepared, targets)
     records = job.records
@@ -242,15 +279,13 @@ def _result(
     )
 
 
-def _choose_kernels(
-    session: Session, plans: Plans, targets: TargetList, options: Any
-) -> tuple[KernelChoice, ...]:
+def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
     """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
-    session.estimator.require(own_backend_modules(targets.external))
-    with steps("kernels", options.progress) as on_step:
+    session.estimator.require(own_backend_modules(job.targets.external))
+    with steps("kernels", job.options.progress) as on_step:
         on_step("looking for steps with several kernels", 0, 1)
-        parts = plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step)
+        parts = job.plans.parts_with_kernels()
+        return choose_kernels(session, parts, on_step, job.limit)
 
 
 def _add_exact(session: Session, plans: Plans, prepared: tvm.IRModule, targets: TargetList) -> None:

@@ -111,8 +111,8 @@ class CollageOptions:
     search_seconds: float = _option(
         0.0,
         _up_to(_MOST_SECONDS),
-        "seconds of the search after which no more costs are asked for, but those of TVM's single "
-        "operators that a plan needs; 0 means no limit",
+        "seconds for all of a build, without waiting for other searches, after which the best plan "
+        "known ships; 0 means no limit",
     )
     cost_bounds: bool = _option(
         False, _ANY, "measure this machine's peaks, and ask for no cost that cannot matter by them"

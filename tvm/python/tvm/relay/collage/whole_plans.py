@@ -23,6 +23,7 @@ from .compile.executors import GRAPH, VM
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
+from .exec.time_limit import BUILT, WHOLE_PLANS
 from .graph_search import (
     EndToEnd,
     GraphSearch,
@@ -96,6 +97,7 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
         ship if compiled else None,
         job.executor,
         functools.partial(one_step, "building", kind=job.options.progress),
+        job.limit,
     )
 
 
@@ -111,7 +113,7 @@ def _is_searched(job: Job, found: OpLevel) -> bool:
 
 def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
     """The search of whole plans, whose best are added; None without one."""
-    if not _is_searched(job, found):
+    if not _is_searched(job, found) or job.limit.left(WHOLE_PLANS) <= 0:
         return None
     with job.clock.phase("graph search"):
         try:
@@ -126,7 +128,10 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
     if not job.options.guard:
         return OP_LEVEL, None, ""
     with job.clock.phase("guard"):
-        guarded, skipped = _guard(job.plans, job.options, how)
+        if job.limit.left(BUILT) > 0:
+            guarded, skipped = _guard(job.plans, job.options, how)
+        else:
+            guarded, skipped = None, option("search_seconds") + " leaves no time for it"
     if guarded is not None:
         return guarded.winner, guarded, skipped
     name = OP_LEVEL if found.ships_unmeasured() else TVM_ALONE
@@ -213,7 +218,7 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             strategy=options.graph_search,
             population=options.graph_search_population,
             trials=options.graph_search_trials,
-            seconds=options.graph_search_seconds,
+            seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
             seed=options.graph_search_seed,
             on_trials=on_trials,
         )

@@ -6,6 +6,8 @@ import errno
 import fcntl
 import os
 import shutil
+import signal
+import time
 
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.compile import build_vm
 from tvm.relay.collage.errors import MachineError
+from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.graph_search import (
     EndToEnd,
     GuardUnavailable,
@@ -143,6 +146,45 @@ def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
     assert (one.cost, one.samples) == (other.cost, other.samples)
     assert other.Summary().startswith(f"{last}: same as {first}, measured ")
     assert set(result.libraries) == set(ORDER) and isinstance(result.libraries[last], FakeLibrary)
+
+
+def test_under_a_limit_a_plan_whose_build_hangs_or_crashes_takes_no_other_along(fake_compare):
+    """What ships is built by this process, after a fork could."""
+    here, built = os.getpid(), []
+    hangs, dies, fails = (
+        parse(f"def @main(%x: $T) {{ {op}(%x) }}") for op in ("tanh", "exp", "erf")
+    )
+
+    def build(module):
+        if module is hangs:
+            time.sleep(600)
+        if module is dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if module is fails:
+            raise ValueError("no kernel")
+        built.append(os.getpid())
+        return FakeLibrary()
+
+    mods = {"hangs": hangs, "dies": dies, "fails": fails, **plans()}
+    result = guard(mods, "tvm", EndToEnd(build, limit=TimeLimit(6.0)))
+    failures = {
+        item.name: item.cost.Summary() for item in result.comparisons if item.cost.is_failure
+    }
+    assert failures["hangs"].startswith("timeout: build: it did not end within ")
+    assert failures["dies"] == "crashed: build: killed by SIGKILL"
+    assert failures["fails"] == "compile_failed: no kernel"
+    assert sorted(fake_compare["names"]) == sorted(ORDER) and all(fake_compare["files"])
+    assert 0 < fake_compare["options"]["seconds"] < 6.0
+    assert built == [] and isinstance(result.libraries[result.winner], FakeLibrary)
+    assert built == [here]
+
+
+def test_under_a_limit_a_full_disk_still_ends_the_guard(fake_compare):
+    def build(module):
+        raise MachineError("no room")
+
+    with pytest.raises(MachineError, match="no room"):
+        guard(plans(), "tvm", EndToEnd(build, limit=TimeLimit(60.0)))
 
 
 def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare):

@@ -2,11 +2,14 @@
 """MeasuredCostEstimator on fakes: statuses, cache, order."""
 
 import dataclasses
+import functools
 import itertools
+import time
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.exec.time_limit import TimeIsUpError, TimeLimit
 from tvm.relay.collage.measured.runner import LocalRunner
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -16,6 +19,20 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 def estimator(forked_workers):
     with measure.MeasuredCostEstimator(fake_options(build_timeout=30, run_timeout=4)) as estimator:
         yield estimator
+
+
+@pytest.mark.parametrize("where", ["build", "run"])
+def test_when_time_is_up_what_hangs_is_killed_and_costs_nothing(where):
+    """A build that had less time than its own limit is not known to be too slow."""
+    limit = TimeLimit(6.0)
+    hanging = fake_candidate("hangs", **{where: "hang"})
+    check = functools.partial(limit.check, 0.5)
+    with measure.MeasuredCostEstimator(fake_options(workers=1), check=check) as estimator:
+        began = time.monotonic()
+        with pytest.raises(TimeIsUpError):
+            estimator.estimate([hanging])
+        assert time.monotonic() - began < 30
+        assert estimator.counts()["failed"] == {}
 
 
 RUNS = {

@@ -85,12 +85,12 @@ def fake(monkeypatch):
     return backend
 
 
-def choose(estimator, parts=1):
+def choose(estimator, parts=1, **options):
     x = relay.var("x", shape=(4,))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], x)))
     function = mod["main"].with_attr("Compiler", "fake")
     session = types.SimpleNamespace(estimator=estimator)
-    return {c.label: c.kernel for c in choose_kernels(session, [function] * parts)}
+    return {c.label: c.kernel for c in choose_kernels(session, [function] * parts, **options)}
 
 
 def test_the_last_are_measured_by_the_kernels_that_were_chosen_for_the_others(fake):
@@ -113,6 +113,15 @@ def test_each_step_is_measured_once_and_runs_by_the_fastest(fake):
     assert choose(estimator, parts=3) == {"step a": "fast", "step b": "slow"}
     assert estimator.jobs == [("slow", "fast", "even"), ("slow", "even")]
     assert len(estimator.kept) == 5
+
+
+def test_steps_that_there_is_no_time_for_are_the_backends_to_choose(fake, caplog):
+    fake.steps = [step("a"), step("b"), step("c")]
+    estimator = Estimator()
+    left = iter([1.0, 0.0])
+    limit = types.SimpleNamespace(left=lambda share: next(left))
+    assert choose(estimator, limit=limit) == {"step a": "fast"} and len(estimator.jobs) == 1
+    assert "no time for the kernels of 2 steps" in caplog.text
 
 
 def test_what_the_store_knows_is_not_measured(fake):

@@ -43,6 +43,14 @@ def test_all_run_once_a_round_in_changing_order():
     assert again.log == machine.log
 
 
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 1), (5.0, 3), (1e6, 24)])
+def test_no_round_but_the_first_begins_after_its_time(seconds, rounds):
+    machine = Machine(a=1.0, b=1.0)
+    further = Further(lambda running: ["a", "b"], 1e6)
+    samples = machine.run(3, seconds=seconds, further=further)
+    assert {name: len(each) for name, each in samples.items()} == {"a": rounds, "b": rounds}
+
+
 def test_who_fails_is_out():
     machine = Machine(a=1.0, b=lambda n: 2.0 if n < 4 else None)
     assert machine.run(6) == {"a": [1.0] * 6, "b": [2.0] * 3}

@@ -36,6 +36,7 @@ def prepare(
     target: Any = None,
     *,
     opt_level: int | None = 3,
+    is_simplified: bool = True,
 ) -> tvm.IRModule:
     """The typed module that is partitioned: `mod` with `params` bound as constants.
 
@@ -46,15 +47,16 @@ def prepare(
     TVM's own build eliminates only what no backend took. `mod` itself is not changed; doing this
     twice changes nothing more.
     Passes that disagree with the current PassContext (disabled, opt level) are left out;
-    `opt_level` None takes that context's level.
+    `opt_level` None takes that context's level. What is not to be simplified is bound and typed
+    alone.
     """
     mod = mod.clone()
     if params:
         mod["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    typed = [relay.transform.RemoveUnusedFunctions(), relay.transform.InferType()]
     passes = tvm.transform.Sequential(
         [
-            relay.transform.RemoveUnusedFunctions(),
-            relay.transform.InferType(),
+            *typed,
             relay.transform.SimplifyInference(),
             fold_constant,
             relay.transform.InferType(),
@@ -64,6 +66,8 @@ def prepare(
             relay.transform.EliminateCommonSubexpr(),
             relay.transform.InferType(),
         ]
+        if is_simplified
+        else typed
     )
     with fast_passes(opt_level):
         if target is None:

@@ -49,10 +49,16 @@ class Task:
 class WorkerPool:
     """Up to `size` workers, started when first needed and again when they are gone."""
 
-    def __init__(self, size: int = 2, options: WorkerOptions | None = None) -> None:
+    def __init__(
+        self,
+        size: int = 2,
+        options: WorkerOptions | None = None,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """check: called again and again while there is work; what it raises ends all of it."""
         if size < 1:
             raise ValueError(f"a pool needs at least 1 worker, not {size}")
-        self.size = size
+        self.size, self.check = size, check
         self._options = options or WorkerOptions()
         self._idle: list[WorkerProcess] = []
         self._waiting: collections.deque[Task] = collections.deque()
@@ -173,6 +179,7 @@ def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
     """A part of drive() that takes a moment: start what may start, take the replies there are."""
     try:
         for pool in pools:
+            pool.check()
             pool._start(concurrency)
         wait([worker for pool in pools for worker in pool._busy])
         for pool in pools:

@@ -132,7 +132,7 @@ def guard(
     except RuntimeError as error:
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     modules = {name: plans[name] for name in libraries}
-    library = None if how.ship else libraries[winner]
+    library = None if how.ship else libraries[winner]  # None of a fork's
     kept = _Libraries(modules, how, winner, library)
     used = {item.name: item for item in comparisons}[winner].reference
     unverified = _why_unverified(comparisons, winner, used, reference, advice)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -17,13 +18,16 @@ import tvm
 
 from ..compile.executors import GRAPH, VM, exportable, has_several_ways
 from ..costs.cost import Cost, CostStatus
+from ..costs.failure import failed_cost
 from ..costs.inputs import describe_inputs, random_tensor
 from ..errors import MachineError
 from ..exec.arrays import save_arrays
+from ..exec.forks import run_in_forks
 from ..exec.launch import make_scratch
 from ..exec.machine_fault import blaming_the_compiler, machine_errors
 from ..exec.reply import Unsupported
 from ..exec.spent import phase
+from ..exec.time_limit import BUILT, NO_LIMIT, TimeLimit
 from ..interrupts import interrupts_kept
 from ..machine.compiler import require_compiler
 from ..messages import describe, last_line
@@ -53,6 +57,8 @@ class EndToEnd:
     measure.compare does, which is the default. is_here: whether that is on this machine.
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
     files alone. telling(plan) -> shows, around a block, that a plan is built after all.
+    limit: where it is set a fork builds the guard's plans, so that one that hangs or crashes does
+    not take the others along, and rounds end in time.
     """
 
     build: Callable[[tvm.IRModule], Any]
@@ -67,6 +73,7 @@ class EndToEnd:
     ship: Callable[[tvm.IRModule], Any] | None = None
     executor: str = GRAPH
     telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    limit: TimeLimit = NO_LIMIT
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
@@ -91,13 +98,45 @@ class EndToEnd:
         on_plan: Callable[[str, int], None] = lambda name, done: None,
         weights: SharedWeights | None = None,
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
-        """Files by plan, a failed comparison for each plan that has none, and the libraries.
+        """Files by plan, a failed comparison for each plan that has none, and the libraries, None
+        for one that a fork has built.
 
         weights: where those of all plans go, which are in each file otherwise.
         """
+        if self.limit.is_set and weights is None:
+            return self._make_in_forks(plans, folder, on_plan)
         built, failures = build_all(plans, self.build, on_plan)
         files, unlinked = link_all(built, folder, self.compiler, weights)
         return files, [*failures, *unlinked], {name: built[name] for name in files}
+
+    def _make_in_forks(
+        self, plans: Mapping[str, tvm.IRModule], folder: str, on_plan: Callable[[str, int], None]
+    ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
+        def make(name: str, place: str) -> dict[str, Any]:
+            os.mkdir(place)
+            built, failures = build_all({name: plans[name]}, self.build)
+            files, unlinked = link_all(built, place, self.compiler)
+            return {
+                "files": list(files.values()),
+                "failures": [item.cost.to_json() for item in (*failures, *unlinked)],
+            }
+
+        tasks = {
+            name: functools.partial(make, name, os.path.join(folder, f"plan_{index}"))
+            for index, name in enumerate(plans)
+        }
+        replies = run_in_forks(tasks, lambda left: self.limit.left(BUILT) / left, on_plan)
+        files, failures = {}, []
+        for name, reply in replies.items():
+            if reply.type == MachineError.__name__:
+                raise MachineError(reply.message)
+            costs = [failed_cost(reply, "build", CostStatus.COMPILE_FAILED)]
+            if reply.outcome == "ok":
+                costs = [Cost.from_json(fields) for fields in reply.value["failures"]]
+                for file in reply.value["files"]:
+                    files[name] = Linked(*file)
+            failures += [Comparison(name, cost) for cost in costs]
+        return files, failures, dict.fromkeys(files)
 
     def compare(
         self,
@@ -121,6 +160,8 @@ class EndToEnd:
             )
             for name, file in files.items()
         ]
+        if self.limit.is_set:
+            options["seconds"] = max(0.0, self.limit.left())
         asked = (contestants, references, rounds, limits)
         return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
 
@@ -146,7 +187,7 @@ class Scratch:
 def build_all(
     plans: Mapping[str, tvm.IRModule],
     build: Callable[[tvm.IRModule], Any],
-    on_plan: Callable[[str, int], None],
+    on_plan: Callable[[str, int], None] = lambda name, done: None,
 ) -> tuple[dict[str, Any], list[Comparison]]:
     """Libraries by plan, and a failed comparison for each plan that does not build."""
     libraries, failures = {}, []

@@ -69,10 +69,12 @@ class MeasuredCostEstimator:
         progress: Progress | None = None,
         store: KeptCosts | None = None,
         runner: Runner | None = None,
+        check: Callable[[], None] = lambda: None,
         **changes: Any,
     ) -> None:
         """`changes` are MeasureOptions by name: MeasuredCostEstimator(workers=2). `runner`: where
-        candidates are measured, this machine by default; it is closed with the estimator."""
+        candidates are measured, this machine by default; it is closed with the estimator. `check`:
+        what it raises ends all that is being built and measured."""
         self.options = dataclasses.replace(options or MeasureOptions(), **changes)
         self.hits = self.stored = self.misses = 0
         self._store = store
@@ -81,6 +83,7 @@ class MeasuredCostEstimator:
         self._to_verify: set[str] = set()
         self._faults = FaultCount()
         self._numbers = itertools.count()
+        self._check = check
         self._pool = self._new_pool()
         self.runner: Runner = runner or LocalRunner(self._progress.on_wait)
         # What others took of the CPUs while costs were measured that are known by that.
@@ -213,6 +216,7 @@ class MeasuredCostEstimator:
                 memory_limit_bytes=self.options.memory_limit_bytes,
                 startup_seconds=self.options.startup_timeout,
             ),
+            self._check,
         )
 
     def _measure_batch(self, batch: Sequence[_Item], folder: str) -> None:

@@ -30,6 +30,7 @@ from ..costs.options import MeasureOptions
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
+from ..exec.time_limit import KERNELS, NO_LIMIT, TimeLimit
 from ..messages import last_line
 from ..progress import OnStep, untold
 from ..timing.comparison import paired_ratio
@@ -40,15 +41,20 @@ _logger = logging.getLogger(__name__)
 
 
 def choose_kernels(
-    session: Session, functions: Iterable[relay.Function], on_step: OnStep = untold
+    session: Session,
+    functions: Iterable[relay.Function],
+    on_step: OnStep = untold,
+    limit: TimeLimit = NO_LIMIT,
 ) -> tuple[KernelChoice, ...]:
-    """The KernelChoices of all steps of these parts (typed) that have several kernels.
+    """The KernelChoices of all steps of these parts (typed) that have several kernels, as far as
+    the limit leaves time for them.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
     listed = [(part, steps) for part in functions if (steps := _steps_of(part)) is not None]
     first = _once(step for _, steps in listed for step in steps if not step.is_last)
-    costs = _costs(session.estimator, first, on_step)
+    costs = _costs(session.estimator, first, on_step, limit)
+    first = [step for step in first if step.key in costs]
     choices = [choose(step, costs[step.key]) for step in first]
     said = [
         _steps_of(part_with_kernels(part, choices)) or ()
@@ -56,7 +62,8 @@ def choose_kernels(
         if any(step.is_last for step in steps)
     ]
     last = _once(step for steps in said for step in steps if step.is_last)
-    costs = _costs(session.estimator, last, on_step)
+    costs = _costs(session.estimator, last, on_step, limit)
+    last = [step for step in last if step.key in costs]
     choices += [choose(step, costs[step.key]) for step in last]
     choices += of_others([*first, *last], choices)
     for choice in choices:
@@ -83,12 +90,21 @@ def _once(steps: Iterable[KernelStep]) -> list[KernelStep]:
 
 
 def _costs(
-    estimator: MeasuredCostEstimator, steps: Sequence[KernelStep], on_step: OnStep
+    estimator: MeasuredCostEstimator,
+    steps: Sequence[KernelStep],
+    on_step: OnStep,
+    limit: TimeLimit,
 ) -> dict[str, dict[str, Cost]]:
-    """Costs by kernel, from the store or measured now."""
+    """Costs by kernel of each step, from the store or measured now while there is time."""
     costs = _known(estimator, steps)
     unknown = [step for step in steps if step.key not in costs]
     for done, step in enumerate(unknown):
+        if limit.left(KERNELS) <= 0:
+            _logger.warning(
+                "the time limit leaves no time for the kernels of %d steps: their backends choose",
+                len(unknown) - done,
+            )
+            break
         on_step(step.label, done, len(unknown))
         costs[step.key] = _measure(estimator, step)
     return costs

@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import tvm
@@ -24,6 +24,7 @@ from ..costs.options import MeasureOptions
 from ..costs.weights import CACHE_BYTES
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
+from ..exec.time_limit import NO_LIMIT, SEARCHED, TimeLimit
 from ..logs import warn_once
 from ..named_options import option
 from ..options import CollageOptions
@@ -68,16 +69,21 @@ class Session:
 
 @contextlib.contextmanager
 def open_session(
-    options: Any, external_targets: Iterable[Target] = (), network: tvm.IRModule | None = None
+    options: Any,
+    external_targets: Iterable[Target] = (),
+    network: tvm.IRModule | None = None,
+    limit: TimeLimit = NO_LIMIT,
 ) -> Iterator[Session]:
     """A Session by these CollageOptions for the block, after which its workers end. network: what
     the candidates are parts of, where that is known; what it touches decides how cold theirs is.
+    limit: TimeIsUpError comes out of what is measured when the time of the search is over.
 
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
     """
     network_bytes = CACHE_BYTES if network is None else bytes_in_turn(network)
-    with _new_estimator(options, network_bytes, external_targets) as estimator:
+    check = functools.partial(limit.check, SEARCHED)
+    with _new_estimator(options, network_bytes, external_targets, check) as estimator:
         try:
             yield Session(estimator)
         finally:
@@ -214,7 +220,10 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: Any, network_bytes: int, external_targets: Iterable[Target] = ()
+    options: Any,
+    network_bytes: int,
+    external_targets: Iterable[Target] = (),
+    check: Callable[[], None] = lambda: None,
 ) -> MeasuredCostEstimator:
     measuring = measure_options(options, network_bytes, external_targets)
     runner = _device_runner(options, measuring)
@@ -224,6 +233,7 @@ def _new_estimator(
             progress=make_progress(options.progress),
             store=open_store(options, measuring, runner.info if runner else None),
             runner=runner,
+            check=check,
         )
     except BaseException:
         if runner is not None:

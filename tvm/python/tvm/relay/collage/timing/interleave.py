@@ -114,6 +114,7 @@ def measure_interleaved(
     race: Race | None = None,
     stays: Sequence[str] = (),
     further: Further | None = None,
+    seconds: float = math.inf,
     spares: SpareWorkers | None = None,
     judge: Callable[[Mapping[str, Samples]], Mapping[str, Cost]] | None = None,
     imports: Sequence[str] = (),
@@ -124,10 +125,10 @@ def measure_interleaved(
 
     A contestant that fails, hangs or dies stops there with its failure; the others go on. Whom
     `judge` fails, when all have given their outputs, is not timed. rounds.run_rounds says what
-    give_up_ratio, race, stays, further and on_round mean. While one runs the others sleep in a
-    read. run_timeout: seconds that a request may take besides five times what its runs took at the
-    opening by the wall clock. warm_seconds: a contestant runs for so long, once at least, before it
-    is timed, then `runs` times, of which the median counts.
+    give_up_ratio, race, stays, further, seconds and on_round mean. While one runs the others sleep
+    in a read. run_timeout: seconds that a request may take besides five times what its runs took at
+    the opening by the wall clock. warm_seconds: a contestant runs so long, once at least, before
+    it is timed, then `runs` times, of which the median counts.
     imports: modules that every process imports, for the backends that they register. spares: where
     processes come from and go back to, which are started here and killed otherwise. on_wait is told
     of waiting for others that measure on these CPUs.
@@ -221,6 +222,7 @@ def measure_interleaved(
             race=race,
             stays=stays,
             further=further,
+            seconds=seconds,
             on_round=on_round,
         )
         load = meter.load()

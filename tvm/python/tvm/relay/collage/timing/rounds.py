@@ -6,6 +6,7 @@ Knows neither processes nor plans. Test: timing/test_rounds.py.
 
 from __future__ import annotations
 
+import math
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -85,6 +86,7 @@ def run_rounds(
     race: Race | None = None,
     stays: Sequence[str] = (),
     further: Further | None = None,
+    seconds: float = math.inf,
     on_round: Callable[[int, int], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, list[float]]:
@@ -93,17 +95,17 @@ def run_rounds(
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
     told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
     one's seconds, asked every 6 rounds, behind in the `race`, asked after each, or out of question
-    for `further`. Who is in `stays` never goes for being slow. `on_round(done, rounds)` before the
-    first and after each.
+    for `further`. After so many `seconds` no round begins but the first. Who is in `stays` never
+    goes for being slow. `on_round(done, rounds)` before the first and after each.
     """
     state = _Rounds(names, sample, leave, seed)
     done, goal = 0, rounds
     if on_round is not None:
         on_round(done, goal)
 
-    def run_to_goal(until: float | None) -> None:
+    def run_to_goal(until: float) -> None:
         nonlocal done
-        while done < goal and (until is None or clock() < until):
+        while done < goal and (done == 0 or clock() < until):
             state.run_one()
             done += 1
             if give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
@@ -115,10 +117,11 @@ def run_rounds(
             if on_round is not None:
                 on_round(done, goal)
 
-    run_to_goal(None)
+    last = clock() + seconds
+    run_to_goal(last)
     if further is None:
         return state.samples
-    end = clock() + further.seconds
+    end = min(clock() + further.seconds, last)
     while goal < MOST_FURTHER * rounds and clock() < end:
         running = state.running
         going_on = further.in_question(running) if len(running) > 1 else ()

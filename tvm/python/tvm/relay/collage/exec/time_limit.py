@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How long a compile may take, and which of its phases has how much of that.
+
+A phase may use what those before it have left. Time in which other searches had the CPUs is not
+counted. Test: exec/test_time_limit.py.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+
+from ..errors import CollageError
+from ..machine.cpu_lock import seconds_waited
+
+# By which part of the whole time a phase ends. The search asks for no further costs from ASKED on,
+# but for those that a plan needs; whatever still runs at SEARCHED is killed.
+PREPARED, KERNELS, ASKED, SEARCHED, WHOLE_PLANS, BUILT = 0.2, 0.3, 0.6, 0.7, 0.8, 0.9
+
+
+class TimeIsUpError(CollageError, RuntimeError):
+    """What was being done has no more time: the compile goes on with what is known."""
+
+
+class TimeLimit:
+    """A limit in seconds from now on, of the thread that makes it; 0 for none."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.is_set = seconds > 0
+        self._seconds, self._clock = seconds or math.inf, clock
+        self._began = clock() - seconds_waited()
+
+    def left(self, share: float = 1.0) -> float:
+        """Return the seconds until that share of the limit is over: none or less once it is,
+        infinitely many without a limit."""
+        return share * self._seconds - (self._clock() - seconds_waited() - self._began)
+
+    def check(self, share: float) -> None:
+        """TimeIsUpError when that share of the limit is over."""
+        if self.left(share) <= 0:
+            raise TimeIsUpError(f"the time limit of {self._seconds:g} s leaves no more time for it")
+
+
+NO_LIMIT = TimeLimit(0)

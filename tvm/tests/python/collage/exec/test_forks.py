@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tasks in forks: each has its reply, whatever the others do."""
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tvm.relay.collage.exec.forks import run_in_forks
+
+FOREVER = 600.0
+
+
+def raises(error):
+    raise error
+
+
+def hang():
+    time.sleep(FOREVER)
+
+
+def replies(seconds=lambda left: math.inf, **tasks):
+    found = run_in_forks(tasks, seconds)
+    return {name: (reply.outcome, reply.value) for name, reply in found.items()}
+
+
+def test_values_come_back_in_turn_and_nothing_changes_here():
+    seen, told = [], []
+    tasks = {"a": lambda: seen.append(1) or [1, "x"], "b": lambda: len(seen)}
+    found = run_in_forks(tasks, lambda left: 10.0 * left, lambda *step: told.append(step))
+    assert [(name, reply.value) for name, reply in found.items()] == [("a", [1, "x"]), ("b", 1)]
+    assert seen == [] and told == [("a", 0), ("b", 1)]
+
+
+def test_an_exception_is_an_answer():
+    found = run_in_forks({"a": lambda: raises(ValueError("why")), "b": lambda: 2}, lambda _: 9.0)
+    assert (found["a"].outcome, found["a"].type) == ("failed", "ValueError")
+    assert found["a"].message == "ValueError: why" and found["b"].value == 2
+
+
+def test_who_hangs_is_killed_with_what_it_started_and_the_others_go_on(tmp_path):
+    file = tmp_path / "pid"
+
+    def start():
+        file.write_text(str(subprocess.Popen(["sleep", str(FOREVER)]).pid))
+        hang()
+
+    seconds = {3: 9.0, 2: 0.5, 1: 9.0}.get
+    found = replies(seconds, a=lambda: 1, b=start, c=lambda: 3)
+    assert found == {"a": ("ok", 1), "b": ("timeout", None), "c": ("ok", 3)}
+    until = time.monotonic() + 10
+    while Path(f"/proc/{file.read_text()}/exe").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{file.read_text()}/exe").exists()
+
+
+def test_no_time_is_a_timeout():
+    assert replies(lambda left: -1.0, a=hang, b=hang) == {k: ("timeout", None) for k in "ab"}
+
+
+def test_who_crashes_dies_alone():
+    tasks = {"a": lambda: os.kill(os.getpid(), signal.SIGKILL), "b": lambda: 2}
+    found = run_in_forks(tasks, lambda _: 9.0)
+    assert (found["a"].outcome, found["a"].message) == ("died", "killed by SIGKILL")
+    assert found["b"].value == 2
+
+
+def test_an_interrupt_leaves_no_fork(monkeypatch):
+    fork, forks = os.fork, []
+    monkeypatch.setattr(os, "fork", lambda: forks.append(fork()) or forks[-1])
+
+    def interrupt(name, done):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_in_forks({"a": hang}, lambda _: FOREVER, interrupt)
+    assert len(forks) == 1 and not Path(f"/proc/{forks[0]}").exists()
+
+
+def test_what_was_printed_before_is_printed_once():
+    code = (
+        "from tvm.relay.collage.exec.forks import run_in_forks\n"
+        "print('once')\n"
+        "print(run_in_forks({'a': lambda: 1}, lambda _: 9.0)['a'].value)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "once\n1\n"
