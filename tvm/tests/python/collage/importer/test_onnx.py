@@ -250,9 +250,34 @@ def test_a_path_is_no_model():
         collage.from_onnx("model.onnx")
 
 
-def test_an_unknown_operator_is_refused_as_by_the_stock_importer():
-    with pytest.raises(tvm.error.OpNotImplemented, match="NoSuchOperator"):
+def test_an_operator_that_nobody_knows_is_refused_in_one_line():
+    why = 'node NoSuchOperator "second" .*not implemented.*onnxruntime does not take it either'
+    with pytest.raises(collage.ModelError, match=why) as caught:
         collage.from_onnx(failing("NoSuchOperator", ["r"]))
+    assert "\n" not in str(caught.value)
+
+
+INPUTS = {
+    "no shape": (TensorProto.FLOAT, None, collage.errors.ShapeError, "x has no shape .*--shape"),
+    "float8": (TensorProto.FLOAT8E5M2, [3], collage.ModelError, "x is of type float8e5m2, and TVM"),
+    "string": (TensorProto.STRING, [3], collage.ModelError, "x is of type string, and TVM"),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_an_input_that_is_no_tensor_of_tvms_is_refused(name):
+    kind, shape, error, why = INPUTS[name]
+    nodes = [helper.make_node("Identity", ["x"], ["y"])]
+    model = onnx_nets.model(nodes, [("x", shape, kind)], [("y", [3])], is_checked=False)
+    with pytest.raises(error, match=why):
+        collage.from_onnx(model)
+
+
+def test_a_shape_that_is_given_stands_for_one_that_is_not_there():
+    nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    model = onnx_nets.model(nodes, [("x", None)], [("y", [3])], is_checked=False)
+    mod, _ = collage.from_onnx(model, shape={"x": (3,)})
+    assert [int(n) for n in mod["main"].params[0].type_annotation.shape] == [3]
 
 
 def patched():
@@ -261,6 +286,8 @@ def patched():
 
 
 PLACES = [
+    (relay.frontend, "from_onnx"),
+    (stock_onnx.GraphProto, "_check_for_unsupported_ops"),
     (common, "infer_type"),
     (common, "fold_constant"),
     (stock_onnx, "infer_type"),

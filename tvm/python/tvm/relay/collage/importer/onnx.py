@@ -40,6 +40,8 @@ from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
 from .types import DTYPES, Types, agrees
 
+# Integers of four bits, of which an input has one in each byte.
+_IN_BYTES = (TensorProto.INT4, TensorProto.UINT4)
 # TVM's importer keeps the graph at hand in a class attribute, GraphProto.current, by which loops
 # look up what is around them: another thread's import would change it.
 _ONE_AT_A_TIME = threading.RLock()
@@ -126,7 +128,8 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
 def _check_input(value: Any, shapes: dict[str, Any]) -> None:
     """ShapeError for an input that has no shape, ModelError for one of a type that TVM has not."""
     kind = value.type.tensor_type
-    if not value.type.HasField("tensor_type") or kind.elem_type not in DTYPES:
+    is_known = kind.elem_type in DTYPES or kind.elem_type in _IN_BYTES
+    if not value.type.HasField("tensor_type") or not is_known:
         found = str(value.type).split("{")[0].strip() or "unknown"
         if value.type.HasField("tensor_type"):
             found = TensorProto.DataType.Name(kind.elem_type).lower()
