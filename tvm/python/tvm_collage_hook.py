@@ -121,8 +121,10 @@ def end_interrupted(line: str) -> None:
     """End the process at once as Ctrl-C does: a line on standard error, if anybody reads that, and
     the shells' exit code. It is for tvm_collage.interrupt too, whose import costs more."""
     try:
-        begin = "\r\x1b[K" if os.isatty(2) and line[:1] != "{" else ""  # in place of a bar
-        os.write(2, f"{begin}{line}\n".encode())
+        # Python's own stream, which may be another than native code's (tvm_collage/supervisor.py).
+        stream = sys.stderr.fileno() if sys.stderr else 2
+        begin = "\r\x1b[K" if os.isatty(stream) and line[:1] != "{" else ""  # in place of a bar
+        os.write(stream, f"{begin}{line}\n".encode())
     finally:
         os._exit(INTERRUPTED)
 

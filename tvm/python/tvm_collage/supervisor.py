@@ -2,14 +2,18 @@
 """A command runs in a fork of its process, so that one that native code kills ends in one line.
 
 TVM's passes, LLVM and the libraries of backends may fail by a signal, which no code of the process
-that has them can catch. Test: tvm_collage/test_supervisor.py.
+that has them can catch. What native code writes to standard error comes by this process as well:
+TVM's C++ warns of the same thing each time that it meets it, and is heard once. What Python writes
+goes where it did. Test: tvm_collage/test_supervisor.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
+import re
 import signal
 import sys
 import threading
@@ -20,6 +24,10 @@ _TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HEARD = (*_TO_END, signal.SIGCHLD)
 _FROM_PROCESS = 0  # si_code of kill(2); a terminal's signals reach all its processes by themselves
 _PR_SET_PDEATHSIG = 1
+# A warning of TVM's C++, without the time of day before it.
+_WARNING = re.compile(rb"\[\d\d:\d\d:\d\d\] (.*: Warning: .*)", re.DOTALL)
+# Processes that outlive the command may hold the pipe open.
+_ENDING_SECONDS = 1.0
 # Shared by both: what the command is at.
 _note = mmap.mmap(-1, 256)
 
@@ -45,14 +53,23 @@ def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:
     parent = os.getpid()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # ignored, it would leave nothing to wait for
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    native, its = os.pipe()
     child = os.fork()
     if child == 0:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it ended before the request
             os._exit(1)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(native)
+        sys.stderr = os.fdopen(os.dup(2), "w", 1, errors="backslashreplace")
+        os.dup2(its, 2)
+        os.close(its)
         return run()
+    os.close(its)
+    listener = threading.Thread(target=_pass_on, args=(native,), daemon=True)
+    listener.start()
     code = os.waitstatus_to_exitcode(_status_of(child))
+    listener.join(_ENDING_SECONDS)
     if -code in _TO_END:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(parent, -code)
@@ -60,6 +77,18 @@ def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:
     if code < 0:
         tell(_line(signal.Signals(-code)))
     return 1 if code < 0 else code
+
+
+def _pass_on(native: int) -> None:
+    """Write the lines that come by the pipe to standard error, each warning once."""
+    seen = set()
+    with os.fdopen(native, "rb") as lines, contextlib.suppress(OSError):  # nobody reads
+        for line in lines:
+            warning = _WARNING.fullmatch(line)
+            if warning is None or warning[1] not in seen:
+                os.write(2, line)
+            if warning is not None:
+                seen.add(warning[1])
 
 
 def _status_of(child: int) -> int:

@@ -2,6 +2,7 @@
 """A command that a signal kills ends in one line, whoever's signal it is."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -102,3 +103,29 @@ def started_pid(code):
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     told = process.communicate()[0].split()
     return told[-1] == str(process.pid)
+
+
+def test_a_warning_of_tvms_is_passed_on_once_and_all_else_as_it_is():
+    lines = [
+        "[12:00:00] /tvm/data_layout.cc:246: Warning: layout 'NHW'-->'NCW' is not convertible.",
+        "[12:00:01] /tvm/data_layout.cc:246: Warning: layout 'NHW'-->'NCW' is not convertible.",
+        "[12:00:01] /tvm/data_layout.cc:246: Warning: layout 'NC'-->'NCW' is not convertible.",
+        "of somebody else",
+        "of somebody else",
+    ]
+    what = f"os.write(2, {chr(10).join(lines)!r}.encode()), 0"
+    assert ended(what) == (0, "", "\n".join([lines[0], *lines[2:]]))
+
+
+def test_what_python_says_goes_where_it_did():
+    """A terminal stays one to Python; native code writes to a pipe."""
+    main, terminal = os.openpty()
+    what = "print(sys.stderr.isatty(), os.isatty(2), flush=True), print('said', file=sys.stderr), 0"
+    code = PROGRAM.format(what=what, flags=[])
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=terminal, text=True
+    )
+    out, _ = process.communicate()
+    assert out == "True False\n" and os.read(main, 99) == b"said\r\n"
+    for end in (main, terminal):
+        os.close(end)

@@ -12,7 +12,8 @@
 - TVM's common sub-expression pass on kernels is left out: LLVM has one of its own and rejects the
   debug information of some of the bindings that TVM's makes, and kernels whose loops are unrolled
   spend several times as long in TVM's as in all else of a build.
-- Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`).
+- Before every AlterOpLayout, convolutions along one axis become those of one row (see `one_row`),
+  and squeezes of channels reshapes (see `squeezed_channels`).
 - Kernels of 8-bit products are scheduled to be exact (see `exact_bytes`).
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that
   is folded with numpy, too, for which the functions that DefuseOps returns are typed. Those that no
@@ -50,16 +51,23 @@ from .one_row import lay_in_rows
 from .rewriting import type_in_place
 from .scale_axis import fence_products, remove_fences
 from .small_loops import run_small_loops_on_one_thread
+from .squeezed_channels import reshape_squeezed_channels
 from .unserved_products import unserved_products
 from .vector_math import VECTOR_MATH, has_vector_math
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
 _FOLD_SCALE_AXIS = ("ForwardFoldScaleAxis", "BackwardFoldScaleAxis")
+
+
+def _before_layouts(mod: tvm.IRModule) -> bool:
+    return any([lay_in_rows(mod), reshape_squeezed_channels(mod)])
+
+
 # What is done before which pass to a typed module, which is typed again where that changes it.
 _REWRITES = {
     "SimplifyExpr": double_in_place,
-    "AlterOpLayout": lay_in_rows,
+    "AlterOpLayout": _before_layouts,
     **dict.fromkeys(_FOLD_SCALE_AXIS, fence_products),
 }
 

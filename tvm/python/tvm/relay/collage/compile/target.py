@@ -54,6 +54,10 @@ def host_target(num_cores: int | None = None, *, device: Device | None = None) -
 
     `device`: what find_device gave; then the target of its CPU.
 
+    Products of 8 bits are exact where Collage builds, be it for this target alone: by
+    `relay.build` with the option enable_collage, or by `build_library`. Stock `relay.build` adds
+    two products in 16 bits, which saturate: weights above 64 may then be far off.
+
     Raises BackendUnavailableError if TVM has no LLVM, ValueError if `num_cores` is not positive.
     """
     if num_cores is not None and num_cores < 1:
