@@ -139,8 +139,8 @@ runtime::String WhyNotReady(const std::string& library, const std::string& digit
   model.bytes = BytesOf(digits);
   try {
     GetEngineKind(library).create(model, 1);
-  } catch (const std::exception& error) {
-    return std::string(error.what());
+  } catch (const runtime::InternalError& error) {
+    return error.message();
   }
   return runtime::String("");
 }

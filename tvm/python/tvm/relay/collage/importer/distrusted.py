@@ -137,6 +137,12 @@ def _dropout(node: Node) -> str:
     return "" if is_inference else "TVM drops nothing"
 
 
+def _sorted(node: Node) -> str:
+    if node.dtype(0) == "uint64":
+        return "TVM sorts no uint64"
+    return "" if node.attrs.get("largest", 1) else "TVM cannot cut the smallest off"
+
+
 def _indices(node: Node) -> str:
     """TVM reads and writes outside of the data for an index that is negative."""
     array = node.array(1)
@@ -179,6 +185,6 @@ _RULES: dict[str, Callable[[Node], str]] = {
     "RoiAlign": _regions,
     "STFT": _always("LLVM rejects TVM's kernel"),
     "ScatterND": _indices,
-    "TopK": lambda node: "TVM sorts no uint64" if node.dtype(0) == "uint64" else "",
+    "TopK": _sorted,
     "Upsample": _upsample,
 }

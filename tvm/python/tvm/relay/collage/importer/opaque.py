@@ -94,10 +94,10 @@ def opaque(
     )
     model = versions.model_of(graph)
     model, session = _ready(model)
+    types = _types(session, outputs, expected)
     if not operands:
         return [*map(_constant, _run(session))]
     _check_runs(session)
-    types = _types(session, outputs, expected)
     for info, found in zip(model.graph.output, types, strict=True):
         info.CopyFrom(type_info(info.name, found))
     try:
@@ -218,29 +218,37 @@ def _types(
 
 def _rank(session: Any, place: int) -> int:
     """Return the rank of an output for some inputs: what they hold decides about sizes alone."""
-    try:
-        return int(_run(session)[place].ndim)
-    except ModelError as error:
-        raise ModelError(f"nothing says which rank its result has ({error.text})") from error
+    for made_up in (_different, np.ones):
+        with contextlib.suppress(ModelError):
+            return int(_run(session, made_up)[place].ndim)
+    raise ModelError("nothing says which rank its result has")
 
 
 def _check_runs(session: Any) -> None:
     """ModelError for a node that fails on floats, of which only the shapes can be wrong. Of other
     inputs, such as indices, what we would make up may be."""
     values = session.get_inputs()
-    sizes = [np.prod([n if isinstance(n, int) else 1 for n in value.shape]) for value in values]
+    sizes = [np.prod(_sizes(value)) for value in values]
     if all(value.type == "tensor(float)" for value in values) and sum(sizes) <= _FEW:
         _run(session)
 
 
-def _run(session: Any) -> list[Any]:
+def _sizes(value: Any) -> list[int]:
+    """Return the shape of an input with 1 for what is open."""
+    return [n if isinstance(n, int) else 1 for n in value.shape]
+
+
+def _different(sizes: Sequence[int]) -> np.ndarray:
+    """Return 0, 1, ...: of axes no two may be the same."""
+    return np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
+
+
+def _run(session: Any, made_up: Callable[[Sequence[int]], np.ndarray] = _different) -> list[Any]:
     """Return a session's results for inputs that are made up. ModelError where it fails."""
     inputs = {}
     for value in session.get_inputs():
         dtype = value.type.removeprefix("tensor(").removesuffix(")")
-        sizes = [n if isinstance(n, int) else 1 for n in value.shape]
-        # Axes, of which no two may be the same, are 0, 1, ...
-        inputs[value.name] = np.arange(np.prod(sizes)).reshape(sizes).astype(_DTYPES.get(dtype, dtype))
+        inputs[value.name] = made_up(_sizes(value)).astype(_DTYPES.get(dtype, dtype))
     try:
         return list(session.run(None, inputs))
     except Exception as error:  # the library's own kinds, which it does not export

@@ -59,7 +59,7 @@ def _why_not_ready(backend: str, model: str) -> str:
     Cache: key is the library and the model; no other fact counts as long as the process lives.
     """
     reason = str(tvm.get_global_func("collage.onnx_model.why_not_ready")(backend, model))
-    return reason.strip().splitlines()[-1][:300] if reason else ""
+    return " ".join(reason.removeprefix("ValueError: ").split())
 
 
 OPAQUE = dict.fromkeys(ONNX_NODES, _opaque)

@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX nodes that Relay has no operators for: imported as one call each, beside onnxruntime."""
+
+import numpy as np
+import onnx_nets
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx_one_node import (
+    assert_alike,
+    by_onnxruntime,
+    by_tvm,
+    by_vm,
+    one_node,
+    with_types,
+)
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage.importer import opaque as opaque_module
+from tvm.relay.collage.ops import ONNX_NODES
+from tvm.relay.collage.relay_util.walk import nodes_of
+
+pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
+node = helper.make_node
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((3, 4)).astype("float32")
+
+
+def calls(mod):
+    """Operators of ONNX that are calls of ours."""
+    return [
+        str(each.attrs["operator"])
+        for each in nodes_of(mod["main"])
+        if isinstance(each, relay.Call) and getattr(each.op, "name", "") in ONNX_NODES
+    ]
+
+
+def value(name, kind, shape):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def while_loop():
+    """s doubles until its largest element is above `limit`, of the graph around it."""
+    body = helper.make_graph(
+        [
+            node("Add", ["s", "s"], ["s2"]),
+            node("ReduceMax", ["s2"], ["most"], keepdims=0),
+            node("Less", ["most", "limit"], ["again"]),
+        ],
+        "body",
+        [value("i", TensorProto.INT64, []), value("go", TensorProto.BOOL, []),
+         value("s", TensorProto.FLOAT, [3, 4])],
+        [value("again", TensorProto.BOOL, []), value("s2", TensorProto.FLOAT, [3, 4])],
+    )  # fmt: skip
+    return node("Loop", ["", "t", "x"], ["y"], body=body)
+
+
+QUANTISED = {"x": RNG.integers(0, 256, (3, 4)).astype("uint8")}
+CASES = {
+    "a split into unequal parts": (node("Split", ["x"], ["a", "b", "c"], num_outputs=3),
+                                   {"x": RNG.random((7, 2), "float32")}, {}),
+    "the smallest": (node("TopK", ["x", "k"], ["v", "i"], largest=0), {"x": X},
+                     {"k": np.array([2])}),
+    "an operator of onnxruntime's own": (node("QuickGelu", ["x"], ["y"], domain="com.microsoft"),
+                                         {"x": X}, {}),
+    "bytes by signed bytes": (node("MatMulInteger", ["x", "w"], ["y"]), QUANTISED,
+                              {"w": RNG.integers(-128, 128, (4, 5)).astype("int8")}),
+    "a loop without a count": (while_loop(), {"x": X},
+                               {"t": np.array(True), "limit": np.float32(100)}),
+    "a batch norm in training": (
+        node("BatchNormalization", ["x", "s", "s", "s", "s"], ["y", "m", "v"], training_mode=1),
+        {"x": X}, {"s": np.ones(4, "float32")},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_node_is_one_call_that_onnxruntime_computes(name):
+    made, inputs, weights = CASES[name]
+    model = one_node(made, inputs, weights)
+    expected = by_onnxruntime(model, inputs)
+    mod, _ = collage.from_onnx(with_types(model, expected))
+    assert calls(mod) == [made.op_type]
+    assert_alike(by_tvm(mod, inputs), expected)
+
+
+def test_between_operators_of_relay():
+    nodes = [
+        node("Relu", ["x"], ["r"]),
+        node("TopK", ["r", "k"], ["v", "i"], largest=0),
+        node("Exp", ["v"], ["y"]),
+    ]
+    weights = {"k": np.array([2])}
+    model = onnx_nets.model(nodes, [("x", [3, 4])], [("y", [3, 2])], weights)
+    mod, _ = collage.from_onnx(model)
+    assert calls(mod) == ["TopK"]
+    assert_alike(by_tvm(mod, {"x": X}), by_onnxruntime(model, {"x": X}))
+
+
+def test_sizes_that_data_decide():
+    model = one_node(node("Compress", ["x", "c"], ["a"]), {"x": X, "c": np.ones(12, bool)})
+    made = node("CenterCropPad", ["a", "s"], ["y"])
+    model.graph.node.append(made)
+    model.graph.initializer.append(numpy_helper.from_array(np.array([6]), "s"))
+    model.graph.output[0].name = "y"
+    mod, _ = collage.from_onnx(model)
+    assert "CenterCropPad" in calls(mod)
+    for chosen in (np.ones(12, bool), np.arange(12) % 3 == 0):
+        inputs = {"x": X, "c": chosen}
+        assert_alike(by_vm(mod, inputs), by_onnxruntime(model, inputs))
+
+
+def test_a_node_on_constants_becomes_their_result():
+    made = node("TopK", ["w", "k"], ["v", "i"], largest=0)
+    weights = {"w": X, "k": np.array([2])}
+    nodes = [made, node("Add", ["x", "v"], ["y"])]
+    model = onnx_nets.model(nodes, [("x", [3, 2])], [("y", [3, 2])], weights)
+    mod, _ = collage.from_onnx(model)
+    assert calls(mod) == []
+    assert_alike(by_tvm(mod, {"x": X[:, :2]}), by_onnxruntime(model, {"x": X[:, :2]}))
+
+
+def test_an_older_version_stands_for_one_that_the_library_lacks():
+    """Of RoiAlign onnxruntime 1.31 has version 16, of which 22 differs in types."""
+    weights = {"r": np.array([[1, 1, 5, 6]], "float32"), "b": np.array([0])}
+    made = node("RoiAlign", ["x", "r", "b"], ["y"], output_height=3, output_width=3)
+    inputs = {"x": RNG.standard_normal((1, 2, 8, 8)).astype("float32")}
+    older, newer = (one_node(made, inputs, weights, opset) for opset in (16, 22))
+    expected = by_onnxruntime(older, inputs)
+    mod, _ = collage.from_onnx(with_types(newer, expected))
+    assert calls(mod) == ["RoiAlign"]
+    assert_alike(by_tvm(mod, inputs), expected)
+
+
+REFUSED = {
+    "a type of results that TVM has not": (
+        node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E5M2), "float8e5m2",
+    ),
+    "what neither knows": (node("NoSuchOperator", ["x"], ["y"]), "NoSuchOperator"),
+    "what nothing gives": (node("Add", ["x", "ghost"], ["y"]), "'ghost', which nothing gives"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_is_refused_in_one_line(name):
+    made, why = REFUSED[name]
+    with pytest.raises(collage.ModelError, match=why) as caught:
+        collage.from_onnx(one_node(made, {"x": X}, opset=19))
+    assert "\n" not in str(caught.value) and made.op_type in str(caught.value)
+
+
+def test_without_onnxruntime_the_line_says_what_to_install(monkeypatch):
+    def missing():
+        raise ImportError
+
+    monkeypatch.setattr(opaque_module, "_onnxruntime", missing)
+    made, inputs, weights = CASES["the smallest"]
+    with pytest.raises(collage.ModelError, match="pip install onnxruntime"):
+        collage.from_onnx(one_node(made, inputs, weights))
