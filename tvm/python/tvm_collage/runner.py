@@ -15,6 +15,7 @@ import os
 import struct
 import tarfile
 import tempfile
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -157,6 +158,34 @@ class Runner:
         texts = [f"missing: {missing}"] * bool(missing) + [f"no input: {more}"] * bool(more)
         takes = ", ".join(item.Summary() for item in self.inputs) or "none"
         return ValueError(f"{'; '.join(texts)}; the model's inputs are {takes}")
+
+
+class OpenRunner(Runner):
+    """As Runner, of main of a VM some of whose outputs have sizes that only a run tells, -1 in
+    `outputs`. Its calls go by TVM's own Python, which takes longer."""
+
+    def __init__(self, machine: Any, inputs: list[list], outputs: list[list]) -> None:
+        """Of a tvm.runtime.vm.VirtualMachine; [name, shape, dtype] of each tensor."""
+        self._machine, self._lock = machine, threading.Lock()
+        self.inputs = [_info(row) for row in inputs]
+        self.outputs = [
+            _info((name, [-1 if n is None else n for n in shape], dtype))
+            for name, shape, dtype in outputs
+        ]
+
+    def __call__(
+        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+    ) -> list[np.ndarray]:
+        named = {**(inputs or {}), **named}
+        arrays = [
+            self._as_taken(item.name, self._as_array(item.name, named)) for item in self.inputs
+        ]
+        if len(named) != len(arrays):
+            raise self._unknown(named)
+        with self._lock:
+            result = self._machine.invoke("main", *map(tvm.nd.array, arrays))
+            fields = [result] if isinstance(result, tvm.nd.NDArray) else list(result)
+            return [field.numpy() for field in fields]
 
 
 def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:

@@ -405,8 +405,8 @@ def test_vm_with_control_flow_and_a_tuple():
     [
         ("def @main(%x: Tensor[(?, 3), float32]) { nn.relu(%x) }", "input 'x' has no fixed shape"),
         (
-            "def @main(%x: Tensor[(4), bool]) { argwhere(%x) }",
-            "output 'output_0' has no fixed shape",
+            "def @main(%x: float32) { fn () { %x } }",
+            "output 'output_0' is a FuncType and no tensor",
         ),
         ("def @main(%p: (float32, float32)) { %p.0 }", "input 'p' is a TupleType and no tensor"),
     ],
@@ -414,6 +414,24 @@ def test_vm_with_control_flow_and_a_tuple():
 def test_a_vms_function_without_fixed_shapes_is_refused(text, reason):
     with pytest.raises(ModuleError, match=f"{reason}: run the executable by .*VirtualMachine"):
         Built(of_vm(parse("def @main(%x: float32) { %x }")).module, parse(text)).runner()
+
+
+def test_sizes_that_only_a_run_tells():
+    text = "def @main(%x: Tensor[(4), bool], %y: float32) { (argwhere(%x), nn.relu(%y)) }"
+    runner = of_vm(parse(text)).runner()
+    assert runner.Summary() == (
+        "'x': bool[4], 'y': float32[] -> 'output_0': int32[-1, 1], 'output_1': float32[]"
+    )
+    for x in ([True, False, True, True], [False] * 4):
+        found, other = runner(x=np.array(x), y=np.float32(2))
+        np.testing.assert_array_equal(found, np.argwhere(x))
+        assert other == 2
+    with pytest.raises(ValueError, match="missing: 'y'; the model's inputs are 'x'"):
+        runner(x=np.zeros(4, bool))
+    with pytest.raises(ValueError, match=r"'x' takes bool\[4\], got bool\[3\]"):
+        runner(x=np.zeros(3, bool), y=np.float32(2))
+    with pytest.raises(ValueError, match="no input: 'z'"):
+        runner({"x": np.zeros(4, bool), "y": np.float32(2), "z": 1})
 
 
 def collage_context(**options):

@@ -10,7 +10,7 @@ from typing import Any
 
 import tvm
 from tvm.runtime.vm import Executable
-from tvm_collage.runner import Runner, executor_runner, load_runner, vm_runner
+from tvm_collage.runner import OpenRunner, Runner, executor_runner, load_runner, vm_runner
 
 from .errors import ModuleError
 
@@ -38,8 +38,8 @@ class Built:
         return cls(library.module, mod, library.libmod_name)
 
     def runner(self) -> Runner:
-        """A new runner, with an executor of its own. ModuleError for a VM's function whose tensors
-        have no fixed shapes."""
+        """A new runner, with an executor of its own. ModuleError for a VM's function that takes
+        other than tensors of fixed shapes."""
         if self.module.type_key == "VMExecutable":
             return vm_runner_of(self.module, tensors_of(self.mod))
         # An AOT library's names are those of C.
@@ -50,20 +50,22 @@ class Built:
 
 def vm_runner_of(executable: Any, tensors: Mapping[str, Any]) -> Runner:
     """Return a runner of main of a VM's executable, whose `tensors` are those of tensors_of.
-    ModuleError for one without a fixed shape."""
+    ModuleError for what is no tensor, and for an input without a fixed shape."""
     from tvm.runtime.vm import VirtualMachine
 
     for kind, rows in tensors.items():
         for name, shape, dtype in rows:
-            if shape is None or None in shape:
+            if shape is None or (None in shape and kind == "inputs"):
                 text = f"is a {dtype} and no tensor" if shape is None else "has no fixed shape"
                 raise ModuleError(
-                    "a runner takes and gives tensors of fixed shapes, but "
+                    "a runner takes and gives tensors, those that it takes of fixed shapes, but "
                     f"{kind.removesuffix('s')} {name!r} {text}: run the executable by "
                     "tvm.runtime.vm.VirtualMachine"
                 )
-    machine = VirtualMachine(executable, tvm.cpu()).module
-    return vm_runner(machine, tensors["inputs"], tensors["outputs"])
+    machine, inputs, outputs = VirtualMachine(executable, tvm.cpu()), *tensors.values()
+    if any(None in shape for _, shape, _ in outputs):
+        return OpenRunner(machine, inputs, outputs)
+    return vm_runner(machine.module, inputs, outputs)
 
 
 def tensors_of(mod: tvm.IRModule) -> dict[str, list[list[Any]]]:

@@ -42,7 +42,8 @@ class Library:
 
     def runner(self) -> Runner:
         """The model as a fast function of arrays by name (docs/runner.md). FileError for a file
-        that is no library here, ModuleError for a VM's function without fixed shapes."""
+        that is no library here, ModuleError for a VM's function that takes other than
+        tensors of fixed shapes."""
         try:
             if self.report and self.report["executor"] == VM:
                 return vm_runner_of(load_module(self.path), self.report["tensors"])

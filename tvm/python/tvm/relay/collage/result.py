@@ -152,10 +152,11 @@ class Result:
         MachineError where it cannot be linked or written."""
         path = os.fspath(path)
         check_file_path(path, "the library")
+        module = self._built.module
         # The ending tells TVM what to write.
         temporary = f"{path}.{os.getpid()}.so"
         try:
-            self._built.module.export_library(temporary)
+            module.export_library(temporary)
             attach_report(temporary, self.report)
             os.replace(temporary, path)
         except (OSError, RuntimeError) as error:  # a full disk, a linker's

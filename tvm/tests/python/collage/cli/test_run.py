@@ -65,6 +65,16 @@ def test_a_library_of_the_vm_runs_too(machine, tmp_path, capsys, monkeypatch, ch
     assert call("run", machine) == 0  # on inputs that are made up
 
 
+def test_what_only_a_run_tells_is_told_of_the_run(tmp_path, capsys):
+    path = tmp_path / "net.so"
+    options = collage.CollageOptions(progress="quiet", guard=False, store="none")
+    mod = parse("def @main(%x: Tensor[(4), bool]) { argwhere(%x) }")
+    collage.optimize(mod, targets=plain_host(), options=options).save_library(path)
+    np.savez(tmp_path / "in.npz", x=np.array([False, True, True, False]))
+    assert call("run", path, "--inputs", tmp_path / "in.npz") == 0
+    assert capsys.readouterr().out == "'output_0': int32[2, 1] = 1, 2\n"
+
+
 def test_a_library_of_the_vm_without_its_report_says_who_runs_it(tmp_path, capsys):
     path = tmp_path / "net.so"
     tvm.relay.vm.compile(parse(BRANCHES), target=plain_host()).mod.export_library(str(path))

@@ -65,13 +65,18 @@ def _run(options: argparse.Namespace) -> int:
         outputs = runner(inputs)
     if options.outputs:
         save_arrays(options.outputs, {f"output_{i}": array for i, array in enumerate(outputs)})
+    # Of a library of the VM a run alone may tell a size.
+    given = [
+        info._replace(shape=array.shape)
+        for info, array in zip(runner.outputs, outputs, strict=True)
+    ]
     facts: dict[str, Any] = {
         "outputs": [
             {"name": info.name, "shape": list(info.shape), "dtype": str(info.dtype)}
-            for info in runner.outputs
+            for info in given
         ]
     }
-    lines = [_shown(info, array) for info, array in zip(runner.outputs, outputs, strict=True)]
+    lines = [_shown(info, array) for info, array in zip(given, outputs, strict=True)]
     if options.time:
         with one_step("timing", os.path.basename(options.library), options.progress):
             meter = LoadMeter()

@@ -12,6 +12,7 @@ from typing import Any
 
 import tvm
 from tvm import relay
+from tvm.relay.ty import is_dynamic
 from tvm.runtime.vm import Executable
 
 from ..errors import ExecutorError, ModuleError
@@ -73,6 +74,9 @@ def why_vm(mod: tvm.IRModule) -> str:
     for expr in post_order(mod["main"].body, _all_children):
         if isinstance(expr, _OF_THE_VM):
             return f"main has an expression of kind {type(expr).__name__}"
+        is_operator = isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op)
+        if is_operator and is_dynamic(expr.checked_type):
+            return f"a run alone tells the sizes that {expr.op.name} gives"
     return ""
 
 
