@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx.version_converter
 from onnx import helper
 
 from .net import Net, random_inputs
@@ -57,7 +58,9 @@ def quantise(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> onnx.M
         given, folded, made = (
             str(Path(folder) / f"{name}.onnx") for name in ("net", "folded", "made")
         )
-        onnx.save(model, given)
+        # Scales by channel have an axis since opset 13.
+        is_old = model.opset_import[0].version < 13
+        onnx.save(onnx.version_converter.convert_version(model, 13) if is_old else model, given)
         quant_pre_process(given, folded, skip_symbolic_shape=True)
         quantize_static(
             folded,

@@ -19,6 +19,7 @@
   is folded with numpy, too, for which the functions that DefuseOps returns are typed. Those that no
   record is for stay TVM's own (see `unserved_products`).
 - Loops of kernels that do little run on one thread (see `small_loops`).
+- Halves are rounded to the even number (see `vector_math`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
 
@@ -53,7 +54,7 @@ from .scale_axis import fence_products, remove_fences
 from .small_loops import run_small_loops_on_one_thread
 from .squeezed_channels import reshape_squeezed_channels
 from .unserved_products import unserved_products
-from .vector_math import VECTOR_MATH, has_vector_math
+from .vector_math import VECTOR_MATH, has_vector_math, round_to_even
 
 # Typed functions remembered; a pipeline works on the newest few.
 _REMEMBERED = 256
@@ -142,7 +143,9 @@ class FastPasses:
                 self._typed.add(mod)
         elif info.name == "tir.LowerTVMBuiltin":
             run_small_loops_on_one_thread(mod)
-        elif self._vector_math and info.name in VECTOR_MATH:
+        if info.name == "tir.LowerIntrin":
+            round_to_even(mod)
+        if self._vector_math and info.name in VECTOR_MATH:
             VECTOR_MATH[info.name](mod)
 
     def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:

@@ -16,6 +16,7 @@ from .einsum import LOWER_EINSUM
 from .fast_passes import fast_passes
 from .implied import BROADCAST_BY_READER, NO_PADDING, PADDED_BY_WINDOW
 from .prelu import RESTORE_PRELU
+from .quantised import QUANTISED_AS_FLOATS, own_dequantized
 from .rewriting import rewrite_in_place
 from .taken import TAKE_AS_SLICE
 
@@ -27,6 +28,7 @@ _REWRITES = {
     "PadByWindow": PADDED_BY_WINDOW,
     "BroadcastByReader": BROADCAST_BY_READER,
     "TakeAsSlice": TAKE_AS_SLICE,
+    **QUANTISED_AS_FLOATS,
 }
 
 
@@ -43,8 +45,9 @@ def prepare(
     Batch norms and other inference-only forms are expanded, scales are folded into weights,
     constant sub-graphs are evaluated, PReLU is restored (see `prelu`), einsum is a product of
     matrices (see `einsum`), what a reader pads or broadcasts itself is left to it (see `implied`),
-    a take of neighbours is a slice (see `taken`), and what is computed twice is computed once:
-    TVM's own build eliminates only what no backend took. `mod` itself is not changed; doing this
+    a take of neighbours is a slice (see `taken`), bytes stand between floats (see `quantised`), and
+    what is computed twice is computed once: TVM's own build eliminates only what no backend took.
+    `mod` itself is not changed; doing this
     twice changes nothing more.
     Passes that disagree with the current PassContext (disabled, opt level) are left out;
     `opt_level` None takes that context's level. What is not to be simplified is bound and typed
@@ -64,6 +67,7 @@ def prepare(
             relay.transform.FoldScaleAxis(),
             fold_constant,
             relay.transform.EliminateCommonSubexpr(),
+            own_dequantized,
             relay.transform.InferType(),
         ]
         if is_simplified

@@ -69,6 +69,16 @@ def vectorize_math(mod: tvm.IRModule) -> None:
     _rewrite(mod, lambda body: _Functions().put_into(body))
 
 
+def round_to_even(mod: tvm.IRModule) -> None:
+    """Makes, in place, kernels round halves to the even number, as ONNX and numpy do: TVM lets LLVM
+    round them away from zero."""
+
+    def rename(call: tir.Call) -> tir.PrimExpr | None:
+        return tir.nearbyint(call.args[0]) if _name(call) == "tir.round" else None
+
+    _rewrite(mod, lambda body: _with_calls(body, rename))
+
+
 # What is done before which of TVM's passes.
 VECTOR_MATH = {"tir.VectorizeLoop": make_vectorizable, "tir.LowerIntrin": vectorize_math}
 

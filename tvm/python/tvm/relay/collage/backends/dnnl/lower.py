@@ -21,6 +21,7 @@ from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Node, PostOp, reshaped
 from . import qnn
 from .attributes import MAX_RANK, check
+from .fake_quantised import products_of_bytes
 from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
 from .spatial import adaptive_pool, conv, deconv, global_pool, pool, resize
@@ -31,6 +32,7 @@ from .views import depth_to_space, identity, pad, reshape, split, strided_slice,
 def lower(graph: Graph) -> Graph:
     """Return the graph in oneDNN's primitives; consumes the given one."""
     _check_tensors(graph)
+    products_of_bytes(graph)
     recognise_layer_norms(graph)
     recognise_all(graph)
     lowered: list[Node] = []
@@ -103,25 +105,30 @@ def _binary_node(algorithm: str, inputs: list[int], output: int) -> Node:
     return Node("binary", inputs, output, {"strings": {"algorithm": algorithm}})
 
 
-def _bias_add(graph: Graph, node: Node) -> Node:
-    return _binary_node("add", [node.inputs[0], _along_axis(graph, node)], node.output)
+def _bias_add(graph: Graph, node: Node) -> list[Node]:
+    views, vector = _along_axis(graph, node)
+    return [*views, _binary_node("add", [node.inputs[0], vector], node.output)]
 
 
-def _prelu(graph: Graph, node: Node) -> Node:
-    return Node("prelu", [node.inputs[0], _along_axis(graph, node)], node.output, {})
+def _prelu(graph: Graph, node: Node) -> list[Node]:
+    views, vector = _along_axis(graph, node)
+    return [*views, Node("prelu", [node.inputs[0], vector], node.output, {})]
 
 
-def _along_axis(graph: Graph, node: Node) -> int:
-    """Return the vector that is a node's second operand such as broadcasts along attribute axis."""
+def _along_axis(graph: Graph, node: Node) -> tuple[list[Node], int]:
+    """Return the vector that is a node's second operand such as broadcasts along attribute axis,
+    after the view that makes it so of what is no constant."""
     data, vector = node.inputs
     rank = len(graph.shapes[data])
     axis = int(node.attrs.axis) % rank
     shape = [1] * rank
     shape[axis] = graph.shapes[vector][0]
     if vector in graph.constants:
-        return graph.new_constant(reshaped(graph.constants[vector], shape))
-    check(node, axis == rank - 1, "axis, of an operand that is no constant,", axis)
-    return vector
+        return [], graph.new_constant(reshaped(graph.constants[vector], shape))
+    if axis == rank - 1:
+        return [], vector
+    view = graph.new_tensor(shape, graph.dtypes[vector])
+    return [Node("reshape", [vector], view, {})], view
 
 
 def _clip(graph: Graph, node: Node) -> Node:

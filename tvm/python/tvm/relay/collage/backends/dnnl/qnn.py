@@ -53,10 +53,16 @@ class Chain:
         """Multiply by one factor, or by one for each index along the axis."""
         if factors.size == 1:
             return self.linear(float(factors.reshape(())), 0.0)
+        return self.binary("mul", self._along(factors, axis))
+
+    def shift(self, summands: np.ndarray, axis: int) -> Chain:
+        """Add one number for each index along the axis."""
+        return self.binary("add", self._along(summands, axis)) if summands.any() else self
+
+    def _along(self, numbers: np.ndarray, axis: int) -> int:
         shape = [1] * len(self.graph.shapes[self.tensor])
-        shape[axis] = factors.size
-        values = tvm.nd.array(factors.reshape(shape).astype("float32"))
-        return self.binary("mul", self.graph.new_constant(values))
+        shape[axis] = numbers.size
+        return self.graph.new_constant(tvm.nd.array(numbers.reshape(shape).astype("float32")))
 
     def ending_as(self, output: int) -> list[Node]:
         """Return the nodes; the last one is a conversion to the type of the op's result."""
@@ -116,11 +122,23 @@ def quantize(graph: Graph, node: Node) -> list[Node]:
 
 def dequantize(graph: Graph, node: Node) -> list[Node]:
     """(x - zero) * scale."""
+    scales = _constant(graph, node, 1, "input_scale")
+    if scales.size > 1:
+        return _dequantize_channels(graph, node, scales)
     scale = _one(graph, node, 1, "input_scale")
     zero = _one(graph, node, 2, "input_zero_point")
     chain = Chain(graph, node.inputs[0]).as_float()
     attrs = linear(scale, -zero * scale)
     return [*chain.nodes, Node("eltwise", [chain.tensor], node.output, attrs)]
+
+
+def _dequantize_channels(graph: Graph, node: Node, scales: np.ndarray) -> list[Node]:
+    """The same with a scale and a zero point for each channel."""
+    axis = _axis(graph, node)
+    zeros = _constant(graph, node, 2, "input_zero_point")
+    chain = Chain(graph, node.inputs[0]).as_float().shift(-zeros, axis).scale(scales, axis)
+    chain.nodes[-1].output = node.output
+    return chain.nodes
 
 
 def add(graph: Graph, node: Node) -> list[Node]:
