@@ -33,7 +33,8 @@ from harness.tables import interval_text, markdown_table
 
 TABLE = arguments.ROOT / "bench/real_files.toml"
 KEY = ("package", "path")
-_COUNTED = ("versions", "machine", "threads", "rounds", "rtol", "limit")
+_SETTINGS = ("threads", "rounds", "rtol", "limit", "compile_arguments")
+_COUNTED = ("versions", "machine", *_SETTINGS)
 OURS, ONNXRUNTIME, OPENVINO = "collage", "onnxruntime", "openvino"
 PEERS = (ONNXRUNTIME, OPENVINO)
 INPUTS, LIBRARY = "inputs.npz", "LIB.so"
@@ -53,7 +54,7 @@ def main(given: list[str] | None = None) -> int:
     options = parse(given)
     if options.write_docs:
         return Book(options.record, KEY).write_page(options.docs, page, "real_files.jsonl")
-    settings = {name: getattr(options, name) for name in ("threads", "rounds", "rtol", "limit")}
+    settings = {name: getattr(options, name) for name in _SETTINGS}
     facts = {(row.package, row.path): facts_of(row) for row in options.only}
 
     def is_other(found: Mapping[str, Any]) -> bool:
