@@ -9,7 +9,7 @@ import time
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.exec.time_limit import TimeIsUpError, TimeLimit
+from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.measured.runner import LocalRunner
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -22,17 +22,19 @@ def estimator(forked_workers):
 
 
 @pytest.mark.parametrize("where", ["build", "run"])
-def test_when_time_is_up_what_hangs_is_killed_and_costs_nothing(where):
+def test_when_time_is_up_what_hangs_is_killed_and_costs_a_guess_on_tvm_alone(where):
     """A build that had less time than its own limit is not known to be too slow."""
-    limit = TimeLimit(6.0)
+    check = functools.partial(TimeLimit(6.0).check, 0.5)
     hanging = fake_candidate("hangs", **{where: "hang"})
-    check = functools.partial(limit.check, 0.5)
-    with measure.MeasuredCostEstimator(fake_options(workers=1), check=check) as estimator:
+    of_tvm = dataclasses.replace(fake_candidate("on TVM", 5e-3), backend="tvm")
+    with measure.MeasuredCostEstimator(fake_options(workers=1, batch=1), check=check) as estimator:
         began = time.monotonic()
-        with pytest.raises(TimeIsUpError):
-            estimator.estimate([hanging])
-        assert time.monotonic() - began < 30
-        assert estimator.counts()["failed"] == {}
+        costs = estimator.estimate([fake_candidate("a", 1e-3), fake_candidate("b", 2e-3), hanging])
+        assert [cost.status for cost in costs] == ["measured", "measured", "timeout"]
+        costs = estimator.estimate([of_tvm, fake_candidate("c"), fake_candidate("a", 1e-3)])
+        assert [cost.status for cost in costs] == ["estimated", "timeout", "measured"]
+        assert costs[0].seconds == 2e-3 and "no time to measure" in costs[0].message
+        assert time.monotonic() - began < 30 and estimator.counts()["failed"] == {}
 
 
 RUNS = {

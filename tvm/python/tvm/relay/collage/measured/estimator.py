@@ -30,6 +30,8 @@ from ..exec.launch import make_scratch
 from ..exec.pool import Job, OnReply, WorkerPool
 from ..exec.process import WorkerOptions
 from ..exec.reply import Reply
+from ..exec.time_limit import TimeIsUpError
+from ..external import TVM_BACKEND
 from ..machine.compiler import require_compiler
 from ..machine.load import warn_if_busy
 from .progress import Progress
@@ -90,7 +92,9 @@ class MeasuredCostEstimator:
         self._loads: list[float] = []
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
-        """Costs in the order of the candidates. An interrupt keeps what is measured already.
+        """Costs in the order of the candidates. An interrupt keeps what is measured already. When
+        the time of the search is over, what is not known by then is TVM's at a guess, and nobody
+        else's: so a plan can be made of what is known.
 
         Raises WorkerStartError when no worker process comes up, MachineError when the machine keeps
         candidates from being built or run, and the runner's CollageErrors.
@@ -115,9 +119,21 @@ class MeasuredCostEstimator:
             with make_scratch() as folder:
                 for batch in _batches(todo, self.options.batch):
                     self._measure_batch(batch, folder)
+        except TimeIsUpError as error:
+            self.misses -= sum(key not in self._cache for key, _ in todo)
+            _logger.info("%s", error)
         finally:
             self._progress.end()
-        return [self._cache[key] for key in keys]
+        return [self._cache.get(key) or self._given_up(new[key]) for key in keys]
+
+    def _given_up(self, candidate: CandidateModule) -> Cost:
+        """What stands for a cost that there was no time for. The guess is as much as anything that
+        was measured takes: what was measured elsewhere is chosen before it."""
+        why = "the time limit left no time to measure it"
+        if candidate.backend != TVM_BACKEND:
+            return Cost.failed(CostStatus.TIMEOUT, why)
+        known = [cost.seconds for cost in self._cache.values() if cost.is_usable]
+        return Cost.estimated(max((each for each in known if each), default=1e-3), why)
 
     def searching(self) -> contextlib.AbstractContextManager[None]:
         """For the block of a search: it is told that it works, also between its questions."""
