@@ -15,9 +15,11 @@ import mmap
 import os
 import re
 import signal
+import struct
 import sys
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 
 # Signals of who wants the command to end; they are handed on, and end both as they would have one.
 _TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -28,8 +30,9 @@ _PR_SET_PDEATHSIG = 1
 _WARNING = re.compile(rb"\[\d\d:\d\d:\d\d\] (.*: Warning: .*)", re.DOTALL)
 # Processes that outlive the command may hold the pipe open.
 _ENDING_SECONDS = 1.0
-# Shared by both: what the command is at.
-_note = mmap.mmap(-1, 256)
+_LOOK_SECONDS = 0.5
+# Shared by both: what the command is at, and by when that has to end, 0 for no limit.
+_note, _deadline = mmap.mmap(-1, 256), mmap.mmap(-1, 8)
 
 
 def note(text: str) -> None:
@@ -40,6 +43,17 @@ def note(text: str) -> None:
 def noted() -> str:
     """Return what was noted last."""
     return _note[:].rstrip(b"\0").decode(errors="ignore")
+
+
+@contextlib.contextmanager
+def must_end(seconds: float) -> Iterator[None]:
+    """A block that ends the command if it takes longer, whatever code hangs there: for one whose
+    result nothing can be done without. 0: no limit. Without a supervisor it does nothing."""
+    struct.pack_into("d", _deadline, 0, seconds and time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        struct.pack_into("d", _deadline, 0, 0.0)
 
 
 def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:
@@ -68,14 +82,15 @@ def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:
     os.close(its)
     listener = threading.Thread(target=_pass_on, args=(native,), daemon=True)
     listener.start()
-    code = os.waitstatus_to_exitcode(_status_of(child))
+    status, is_late = _status_of(child)
+    code = os.waitstatus_to_exitcode(status)
     listener.join(_ENDING_SECONDS)
     if -code in _TO_END:
         signal.signal(-code, signal.SIG_DFL)
         os.kill(parent, -code)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
     if code < 0:
-        tell(_line(signal.Signals(-code)))
+        tell(_late_line() if is_late else _line(signal.Signals(-code)))
     return 1 if code < 0 else code
 
 
@@ -91,15 +106,26 @@ def _pass_on(native: int) -> None:
                 seen.add(warning[1])
 
 
-def _status_of(child: int) -> int:
-    """Wait for the child's end, handing on signals that only this process got."""
+def _status_of(child: int) -> tuple[int, bool]:
+    """Wait for the child's end, handing on signals that only this process got; the status it ended
+    by, and whether it was killed because it was late."""
+    is_late = False
     while True:
-        heard = signal.sigwaitinfo(_HEARD)
-        if heard.si_signo in _TO_END and heard.si_code == _FROM_PROCESS:
+        heard = signal.sigtimedwait(_HEARD, _LOOK_SECONDS)
+        if heard and heard.si_signo in _TO_END and heard.si_code == _FROM_PROCESS:
             os.kill(child, heard.si_signo)
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
-            return status
+            return status, is_late
+        (deadline,) = struct.unpack_from("d", _deadline)
+        if 0 < deadline < time.monotonic():
+            is_late = True
+            os.kill(child, signal.SIGKILL)
+
+
+def _late_line() -> str:
+    why = "did not end within the time limit"
+    return f"the phase {noted()} {why}: raise it, or export the model again"
 
 
 def _line(how: signal.Signals) -> str:

@@ -15,7 +15,7 @@ import pytest
 PROGRAM = """
 import os, signal, sys, time
 from tvm_collage import command
-from tvm_collage.supervisor import note
+from tvm_collage.supervisor import must_end, note
 command._run = lambda: [{what}][-1]
 sys.argv = ["collage", *{flags}]
 sys.exit(command.main())
@@ -58,6 +58,28 @@ def test_a_native_crash_is_told_as_the_command_tells_errors():
 def test_who_was_killed_from_outside_names_no_fault_of_the_code():
     code, _, err = ended("os.kill(os.getpid(), signal.SIGKILL)")
     assert code == 1 and "killed by SIGKILL: see who ends processes here" in err
+
+
+LATE = "[note('importing (net.onnx)'), (block := must_end({})).__enter__(), time.sleep({})]"
+
+
+def test_what_must_end_and_hangs_ends_the_command_in_one_line():
+    began = time.monotonic()
+    line = "the phase importing (net.onnx) did not end within the time limit: raise it, or export "
+    assert ended(LATE.format(0.2, 60)) == (1, "", f"collage: {line}the model again\n")
+    assert time.monotonic() - began < 30
+
+
+@pytest.mark.parametrize(("seconds", "takes"), [(60, 0.01), (0, 1.2)])
+def test_what_ends_in_time_or_has_no_limit_goes_on(seconds, takes):
+    assert ended(f"{LATE.format(seconds, takes)}, print('done'), 0") == (0, "done\n", "")
+
+
+def test_after_the_block_there_is_no_limit():
+    what = (
+        "[(block := must_end(0.6)).__enter__(), block.__exit__(None, None, None)], time.sleep(1.5)"
+    )
+    assert ended(f"{what}, 0") == (0, "", "")
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])

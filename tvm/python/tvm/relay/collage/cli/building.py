@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import tvm
 from tvm.target import Target
 from tvm_collage.interrupt import ended_by_interrupt
+from tvm_collage.supervisor import must_end
 
 from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
 from ..file_kinds import kind_of
@@ -165,6 +166,7 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
     with (
         one_step("importing", options.model.name, chosen.progress),
         ended_by_interrupt(line_of("interrupted", options)),
+        must_end(chosen.search_seconds),
     ):
         mod, params = load_model(options)
     check_fixed_shapes(mod, params, _WHO, shape_flags, str(options.model))
