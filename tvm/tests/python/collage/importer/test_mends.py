@@ -84,8 +84,6 @@ MODELS = {
     "Clip by a constant and an input": clip("low", "x0"),
     "Clip by an input and a constant": clip("x0", "high"),
     "Cast": one("Cast", (2, 3), opset=19, rank=2, to=6, saturate=1),
-    "Dropout": one("Dropout", (2, 3), opset=13, rank=2, seed=1),
-    "Unsqueeze": one("Unsqueeze", (2, 3), {"axes": np.array(1)}, 13, 3),
     "inputs read in branches alone": branches_alone([True]),
     "True": folded_branch(True),
     "False": folded_branch(False),

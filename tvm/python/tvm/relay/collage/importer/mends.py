@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TVM's ONNX converters read wrongly in valid models, put into the form that they read right.
+"""What TVM's ONNX converters read wrongly in many models, put into the form that they read right.
 
-Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
+What is rare becomes an opaque operator instead (importer/opaque.py). Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
 right it changes nothing. Test: importer/test_mends.py. Docs: docs/import.md
 """
 
@@ -42,18 +42,9 @@ def _read_in(graph: Any) -> Iterator[str]:
 
 def _predicate(inputs: Any, _attrs: dict[str, Any]) -> None:
     """TVM takes the first element of a constant predicate, which one of rank 0 does not have."""
-    _to_rank_one(inputs, 0)
-
-
-def _axes_to_unsqueeze(inputs: Any, _attrs: dict[str, Any]) -> None:
-    """TVM goes over the axes, one alone too."""
-    _to_rank_one(inputs, 1)
-
-
-def _to_rank_one(inputs: Any, index: int) -> None:
-    value = inputs[index]
+    value = inputs[0]
     if isinstance(value, relay.Constant) and not value.data.shape:
-        inputs[index] = relay.const(value.data.numpy().reshape(1))
+        inputs[0] = relay.const(value.data.numpy().reshape(1))
 
 
 def _axes(inputs: Any, attrs: dict[str, Any]) -> None:
@@ -84,15 +75,14 @@ def _bounds(inputs: Any, _attrs: dict[str, Any]) -> None:
                 inputs[index] = relay.copy(bound)
 
 
-def _without(name: str) -> Callable[[Any, dict[str, Any]], None]:
-    """An attribute that changes nothing of what TVM can take."""
-    return lambda _inputs, attrs: attrs.pop(name, None)
+def _saturation(_inputs: Any, attrs: dict[str, Any]) -> None:
+    """It says something of types of eight bits alone, which TVM has none of."""
+    attrs.pop("saturate", None)
 
 
 _MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
     "Clip": _bounds,
     "If": _predicate,
-    "Unsqueeze": _axes_to_unsqueeze,
     "ReduceMax": _axes_unless_one,
     "ReduceMin": _axes_unless_one,
     "ReduceSum": _axes_unless_one,
@@ -103,6 +93,5 @@ _MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
     "ReduceL2": _axes,
     "ReduceLogSum": _axes,
     "ReduceSumSquare": _axes,
-    "Cast": _without("saturate"),  # of types of eight bits, which TVM refuses
-    "Dropout": _without("seed"),  # inference drops nothing
+    "Cast": _saturation,
 }
