@@ -112,7 +112,7 @@ def test_a_pass_that_hangs_while_preparing_is_left_out_under_a_limit(fakes, monk
     monkeypatch.setattr(optimizer, "prepare", made)
     text = "def @main(%x: Tensor[(1, 4), float32]) { %0 = nn.dropout(%x); %0.0 }"
     result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=10.0))
-    assert "without being simplified: it did not end within 2 s" in caplog.text
+    assert "without being simplified: it did not end within 1 s" in caplog.text
     assert "nn.dropout" in str(result.mod)
 
 
@@ -130,7 +130,7 @@ def test_the_search_has_its_share_of_the_time(fakes, monkeypatch):
     )
     collage.optimize(*small_net(), TARGETS, CollageOptions(search_seconds=100.0))
     collage.optimize(*small_net(), TARGETS)
-    assert 30 < asked[0]["search_seconds"] <= 50 and asked[1] == {}
+    assert 20 < asked[0]["search_seconds"] <= 40 and asked[1] == {}
 
 
 def test_when_the_search_has_no_time_left_backends_alone_compete(fakes, monkeypatch, caplog):

@@ -170,13 +170,24 @@ def test_under_a_limit_a_plan_whose_build_hangs_or_crashes_takes_no_other_along(
     failures = {
         item.name: item.cost.Summary() for item in result.comparisons if item.cost.is_failure
     }
-    assert failures["hangs"].startswith("timeout: build: it did not end within ")
-    assert failures["dies"] == "crashed: build: killed by SIGKILL"
+    assert failures["hangs"].startswith("compile_failed: it did not end within ")
+    assert failures["dies"] == "compile_failed: killed by SIGKILL"
     assert failures["fails"] == "compile_failed: no kernel"
     assert sorted(fake_compare["names"]) == sorted(ORDER) and all(fake_compare["files"])
     assert 0 < fake_compare["options"]["seconds"] < 6.0
     assert built == [] and isinstance(result.libraries[result.winner], FakeLibrary)
     assert built == [here]
+
+
+def test_under_a_limit_what_tvm_has_least_of_is_built_first(fake_compare):
+    """What is quick leaves its share of the time to what is not."""
+    one = "def @main(%x: $T, %i: Tensor[(3), int32]) { (nn.relu(%x), %i) }"
+    three = one.replace("nn.relu(%x)", "nn.relu(exp(tanh(%x)))")
+    mods, steps = {"tvm": parse(three), "dnnl": parse(one)}, []
+    told = lambda *step, **_: steps.append(step[0])  # noqa: E731
+    guard(mods, "tvm", EndToEnd(fake, limit=TimeLimit(60.0)), on_step=told)
+    assert steps[:2] == ["building plan dnnl", "building plan tvm"]
+    assert fake_compare["reference"][0] == "tvm"
 
 
 def test_under_a_limit_a_full_disk_still_ends_the_guard(fake_compare):

@@ -17,7 +17,7 @@ from ..machine.cpu_lock import seconds_waited
 # By which part of the whole time a phase ends. The search asks for no further costs from ASKED on,
 # but for those that a plan needs; what still runs at SEARCHED is killed, and what a plan lacks then
 # is guessed.
-PREPARED, KERNELS, ASKED, SEARCHED, WHOLE_PLANS, BUILT = 0.2, 0.3, 0.5, 0.65, 0.75, 0.9
+PREPARED, KERNELS, ASKED, SEARCHED, WHOLE_PLANS, BUILT = 0.1, 0.2, 0.4, 0.5, 0.6, 0.85
 
 
 class TimeIsUpError(CollageError, RuntimeError):

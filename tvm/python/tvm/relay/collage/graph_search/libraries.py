@@ -18,7 +18,6 @@ import tvm
 
 from ..compile.executors import GRAPH, VM, exportable, has_several_ways
 from ..costs.cost import Cost, CostStatus
-from ..costs.failure import failed_cost
 from ..costs.inputs import describe_inputs, random_tensor
 from ..errors import MachineError
 from ..exec.arrays import save_arrays
@@ -32,6 +31,7 @@ from ..interrupts import interrupts_kept
 from ..machine.compiler import require_compiler
 from ..messages import describe, last_line
 from ..module_check import open_inputs, shapes_text
+from ..relay_util.walk import operator_calls
 from ..timing.comparison import Comparison, compare
 from ..timing.interleave import Contestant
 from .shared_weights import SharedWeights
@@ -121,17 +121,19 @@ class EndToEnd:
                 "failures": [item.cost.to_json() for item in (*failures, *unlinked)],
             }
 
+        # The less TVM has to compile the sooner: what a plan leaves of its share of the time is for
+        # those behind it.
+        order = sorted(plans, key=lambda name: len(operator_calls(plans[name]["main"])))
         tasks = {
             name: functools.partial(make, name, os.path.join(folder, f"plan_{index}"))
-            for index, name in enumerate(plans)
+            for index, name in enumerate(order)
         }
-        # Half of the time that is left for each: one that hangs leaves as much to those behind it.
-        replies = run_in_forks(tasks, lambda left: self.limit.left(BUILT) / min(left, 2), on_plan)
+        replies = run_in_forks(tasks, lambda left: self.limit.left(BUILT) / left, on_plan)
         files, failures = {}, []
         for name, reply in replies.items():
             if reply.type == MachineError.__name__:
                 raise MachineError(reply.message)
-            costs = [failed_cost(reply, "build", CostStatus.COMPILE_FAILED)]
+            costs = [Cost.failed(CostStatus.COMPILE_FAILED, reply.message)]
             if reply.outcome == "ok":
                 costs = [Cost.from_json(fields) for fields in reply.value["failures"]]
                 for file in reply.value["files"]:
