@@ -68,6 +68,9 @@ struct EngineKind {
   std::function<std::unique_ptr<Engine>(const Model&, int num_threads)> create;
   std::function<std::string()> why_unavailable;  // "" when it can be used; never throws
   std::function<std::string()> version;
+  // Throws for a model that the library cannot read; makes no threads. Absent where whoever made
+  // the model has asked the library itself.
+  std::function<void(const Model&)> check_reads;
 };
 
 /*! \brief The library of that name; throws an error that lists the known ones. */

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs one ONNX node that TVM's own code calls: the operator `collage.onnx_node` (ops/onnx_node.py).
+// Runs one ONNX node that TVM's own code calls: the operator `collage.onnx_node`
+// (ops/onnx_node.py).
 //
 // `collage.onnx_model.run_node(library, model, number of inputs, inputs..., outputs...)` takes the
-// node's model as hexadecimal digits, since a text in compiled code holds no zero bytes. What runs a
-// model is made at its first call, and kept by its text and the types of its tensors.
+// node's model as hexadecimal digits, since a text in compiled code holds no zero bytes. What runs
+// a model is made at its first call, and kept by its text and the types of its tensors.
 // `collage.onnx_model.tell_shapes` takes the same, with vectors for the outputs' shapes.
 // Tested by ops/test_onnx_node.py.
 #include <dlpack/dlpack.h>
@@ -132,26 +133,28 @@ void TellShapes(TVMArgs args, TVMRetValue*) {
   }
 }
 
-// Why a library cannot make a model ready, "" where it can. Nothing runs, so no shapes are needed.
-runtime::String WhyNotReady(const std::string& library, const std::string& digits) {
+// Why a library cannot read a model, "" where it can. The import has asked onnxruntime itself.
+runtime::String WhyNotRead(const std::string& library, const std::string& digits) {
+  const EngineKind& kind = GetEngineKind(library);
+  if (!kind.check_reads) return "";
   Model model;
   model.symbol = "an ONNX node";
   model.bytes = BytesOf(digits);
   try {
-    GetEngineKind(library).create(model, 1);
+    kind.check_reads(model);
   } catch (const runtime::InternalError& error) {
     return error.message();
   }
-  return runtime::String("");
+  return "";
 }
 
 }  // namespace
 
 TVM_REGISTER_GLOBAL("collage.onnx_model.run_node").set_body(RunNode);
 TVM_REGISTER_GLOBAL("collage.onnx_model.tell_shapes").set_body(TellShapes);
-TVM_REGISTER_GLOBAL("collage.onnx_model.why_not_ready")
+TVM_REGISTER_GLOBAL("collage.onnx_model.why_not_read")
     .set_body_typed([](runtime::String library, runtime::String digits) {
-      return WhyNotReady(library, digits);
+      return WhyNotRead(library, digits);
     });
 
 }  // namespace tvm::collage::onnx_model

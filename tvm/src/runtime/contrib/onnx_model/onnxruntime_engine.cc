@@ -208,7 +208,7 @@ EngineKind OnnxRuntimeEngineKind() {
   return {[](const Model& model, int num_threads) -> std::unique_ptr<Engine> {
             return std::make_unique<OnnxRuntimeEngine>(model, num_threads);
           },
-          ort::WhyUnavailable, ort::Version};
+          ort::WhyUnavailable, ort::Version, nullptr};
 }
 
 }  // namespace onnx_model

@@ -47,6 +47,15 @@ const ov::Core* GetCore() {
   return core;
 }
 
+Owned<ov::Model> Read(const Model& model) {
+  const ov::Api& api = ov::GetApi();
+  ov::Model* read = nullptr;
+  Check(api.core_read_model_from_memory_buffer(GetCore(), model.bytes.data(), model.bytes.size(),
+                                               nullptr, &read),
+        model.symbol);
+  return Owned<ov::Model>(read, api.model_free);
+}
+
 class OpenVinoEngine final : public Engine {
  public:
   OpenVinoEngine(const Model& model, int num_threads, const char* precision)
@@ -56,20 +65,16 @@ class OpenVinoEngine final : public Engine {
         outputs_(model.outputs),
         compiled_(nullptr, ov::GetApi().compiled_model_free) {
     const ov::Api& api = ov::GetApi();
-    ov::Model* read = nullptr;
-    Check(api.core_read_model_from_memory_buffer(GetCore(), model.bytes.data(), model.bytes.size(),
-                                                 nullptr, &read),
-          symbol_);
-    Owned<ov::Model> owned(read, api.model_free);
+    const Owned<ov::Model> read = Read(model);
     ov::CompiledModel* compiled = nullptr;
     const std::string threads = std::to_string(num_threads);
     const char* flush = partition::WantsFlushDenormals() ? "YES" : "NO";
-    constexpr size_t kArguments = 10;                                            // names and values
-    Check(api.core_compile_model(GetCore(), read, "CPU", kArguments, &compiled,  //
-                                 "PERFORMANCE_HINT", "LATENCY",                  //
-                                 "INFERENCE_NUM_THREADS", threads.c_str(),       //
-                                 "INFERENCE_PRECISION_HINT", precision,          //
-                                 "ENABLE_CPU_PINNING", "NO",                     //
+    constexpr size_t kArguments = 10;  // names and values
+    Check(api.core_compile_model(GetCore(), read.get(), "CPU", kArguments, &compiled,  //
+                                 "PERFORMANCE_HINT", "LATENCY",                        //
+                                 "INFERENCE_NUM_THREADS", threads.c_str(),             //
+                                 "INFERENCE_PRECISION_HINT", precision,                //
+                                 "ENABLE_CPU_PINNING", "NO",                           //
                                  "CPU_DENORMALS_OPTIMIZATION", flush),
           symbol_);
     compiled_.reset(compiled);
@@ -204,7 +209,7 @@ EngineKind KindOf(const char* precision, std::function<std::string()> why_unavai
   return {[precision](const Model& model, int num_threads) -> std::unique_ptr<Engine> {
             return std::make_unique<OpenVinoEngine>(model, num_threads, precision);
           },
-          why_unavailable, ov::Version};
+          why_unavailable, ov::Version, [](const Model& model) { Read(model); }};
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ from .call import ExportedCall
 
 def _opaque(call: ExportedCall) -> Value | list[Value]:
     model = model_of(call.attrs)
-    if why := _why_not_ready(call.backend, str(call.attrs["model"])):
+    if why := _why_not_read(call.backend, str(call.attrs["model"])):
         raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), why)
     opset = oldest_opset(model)
     if opset is None:
@@ -53,12 +53,12 @@ def _since(operator: str, opset: int) -> int:
 
 
 @functools.cache
-def _why_not_ready(backend: str, model: str) -> str:
-    """Return why a backend's library cannot make a model ready, "" where it can.
+def _why_not_read(backend: str, model: str) -> str:
+    """Return why a backend's library cannot read a model, "" where it can.
 
     Cache: key is the library and the model; no other fact counts as long as the process lives.
     """
-    reason = str(tvm.get_global_func("collage.onnx_model.why_not_ready")(backend, model))
+    reason = str(tvm.get_global_func("collage.onnx_model.why_not_read")(backend, model))
     return " ".join(reason.removeprefix("ValueError: ").split())
 
 
