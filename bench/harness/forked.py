@@ -15,7 +15,6 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -33,7 +32,6 @@ class Ended(NamedTuple):
     value: Any
     failure: str
     is_late: bool
-    seconds: float
 
 
 def run(function: Callable[..., Any], *arguments: Any, limit: float) -> Ended:
@@ -43,23 +41,21 @@ def run(function: Callable[..., Any], *arguments: Any, limit: float) -> Ended:
     with tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder:
         given = (function, arguments, folder, os.getpid())
         process = multiprocessing.get_context("fork").Process(target=_main, args=given)
-        began = time.monotonic()
         process.start()
         try:
             process.join(limit)
             is_late = process.is_alive()
         finally:
             _end_group(process)
-        seconds = time.monotonic() - began
         if is_late:
-            return Ended(None, f"took longer than {limit:g} s", True, seconds)
+            return Ended(None, f"took longer than {limit:g} s", True)
         if process.exitcode == 0:
             value = json.loads(_answer(folder).read_text())
-            return Ended(value, "", False, seconds)
+            return Ended(value, "", False)
         lines = _log(folder).read_text(errors="replace").split("\n")
         last = [f": {line[:_LOG_TAIL]}" for line in lines if line.strip()][-1:]
         why = "".join([_code_text(process.exitcode or 0), *last])
-        return Ended(None, why, False, seconds)
+        return Ended(None, why, False)
 
 
 def _main(function: Callable[..., Any], arguments: Any, folder: str, parent: int) -> None:
