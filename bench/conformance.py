@@ -27,6 +27,7 @@ from harness import arguments, forked, records
 from harness.resume import Book, Job, run
 from node_tests import CRASHED, FAULTS, HUNG, ONNXRUNTIME, TVM, page, sides
 from node_tests.cases import Case, all_cases, why_not_plain
+from tvm.relay import collage
 
 KEY = ("case", "side")
 
@@ -36,6 +37,7 @@ def main(given: Sequence[str] | None = None) -> int:
     if options.write_docs:
         return Book(options.record, KEY).write_page(options.docs, page.tables, "conformance.jsonl")
     os.environ["COLLAGE_CPU_LOCKS"] = "none"  # no time that a search measures is looked at
+    forked.import_all(collage)
     before = list(records.load(options.against, KEY).values()) if options.against else []
     found: list[dict[str, Any]] = []
     for side in (options.side, ONNXRUNTIME):

@@ -10,14 +10,17 @@ Test: bench/test_forked.py.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import multiprocessing
 import os
+import pkgutil
 import signal
 import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from . import child
@@ -32,6 +35,13 @@ class Ended(NamedTuple):
     value: Any
     failure: str
     is_late: bool
+
+
+def import_all(package: ModuleType) -> None:
+    """Import each module of a package, also those that it imports late: no fork has to."""
+    for each in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        if not each.name.endswith(".__main__"):
+            importlib.import_module(each.name)
 
 
 def run(function: Callable[..., Any], *arguments: Any, limit: float) -> Ended:

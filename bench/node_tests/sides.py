@@ -15,10 +15,9 @@ import numpy as np
 import tvm
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.compile import executors
+from tvm.relay.collage.compile.executors import why_vm
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.messages import describe
-from tvm.relay.ty import is_dynamic
 from tvm.runtime.vm import Executable, VirtualMachine
 from tvm_collage.runner import executor_runner
 
@@ -92,8 +91,7 @@ def _built(case: Case, backends: Sequence[str]) -> Run:
     shapes = {name: tensor.array.shape for name, tensor in case.inputs().items()}
     mod, params = collage.from_onnx(case.model(), shapes)
     mod = relay.transform.InferType()(mod)
-    needs_vm = executors.executor_of({}, mod) == executors.VM or _has_open_types(mod)
-    build = relay.vm.compile if needs_vm else relay.build
+    build = relay.vm.compile if why_vm(mod) else relay.build
     config = {f"relay.collage.{name}": value for name, value in _OPTIONS.items()}
     targets = [collage.host_target(), *map(tvm.target.Target, backends)]
     with tvm.transform.PassContext(opt_level=3, config=config):
@@ -119,15 +117,3 @@ def _leaves(found: Any) -> list[Any]:
     if isinstance(found, tvm.nd.NDArray):
         return [found]
     return [leaf for each in found for leaf in _leaves(each)]
-
-
-def _has_open_types(mod: tvm.IRModule) -> bool:
-    """Whether the sizes of a typed module's values depend on other values."""
-    found = []
-
-    def visit(expr: relay.Expr) -> None:
-        if isinstance(expr, relay.Call):
-            found.append(is_dynamic(expr.checked_type))
-
-    relay.analysis.post_order_visit(mod["main"], visit)
-    return any(found)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A function in a fork, whose answer or end is data, whatever it does."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -43,6 +44,17 @@ def test_the_answer_is_of_another_process_whose_files_go_with_it():
     assert ended.value["process"] != os.getpid()
     assert ended.value["folder"] != tempfile.gettempdir()
     assert not os.path.exists(ended.value["folder"])
+
+
+def test_what_a_package_imports_late_is_imported(tmp_path, monkeypatch):
+    package = tmp_path / "late_package"
+    (package / "inner").mkdir(parents=True)
+    for name in ("__init__.py", "inner/__init__.py", "inner/module.py"):
+        (package / name).write_text("")
+    (package / "__main__.py").write_text("raise SystemExit(1)")
+    monkeypatch.syspath_prepend(tmp_path)
+    forked.import_all(importlib.import_module("late_package"))
+    assert "late_package.inner.module" in sys.modules
 
 
 @pytest.mark.parametrize(
