@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Any plan of a build, saved or out of its report, gives the same module of a model that is imported
-anew: of small nets, single nodes and random graphs, at whatever level the replay builds."""
+"""Any plan of a build, saved or out of its report, gives the same module of a model that is
+imported anew: of small nets, single nodes and random graphs, at whatever level it is replayed."""
 
 import json
 
