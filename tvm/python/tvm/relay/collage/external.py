@@ -21,6 +21,8 @@ WHOLE_PLAN = "plan"
 # On the function of a part: nothing else computes in its module, so that nobody is disturbed by
 # threads of its library that wait for the next call.
 COMPUTES_ALONE = "collage.computes_alone"
+# On all functions of a plan: it runs on the calling thread alone, which small nets may do faster.
+ONE_THREAD = "collage.one_thread"
 
 
 def is_external(target: Any) -> bool:
@@ -31,6 +33,20 @@ def is_external(target: Any) -> bool:
 def is_external_function(function: Any) -> bool:
     """Whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
+
+
+def on_one_thread(mod: tvm.IRModule) -> tvm.IRModule:
+    """`mod`, to be built so that all of it runs on the calling thread."""
+    result = mod.clone()
+    for var, function in mod.functions_items():
+        if isinstance(function, relay.Function):
+            result.update_func(var, function.with_attr(ONE_THREAD, tvm.tir.IntImm("int32", 1)))
+    return result
+
+
+def is_on_one_thread(function: Any) -> bool:
+    """Whether a plan's main function, or that of a part, is to run on the calling thread alone."""
+    return ONE_THREAD in (function.attrs or {})
 
 
 def mark_lone_part(mod: tvm.IRModule) -> tvm.IRModule:

@@ -21,6 +21,9 @@ from .run_pass import is_all_measured
 from .targets import TargetList
 from .tuning import TuningRecords
 
+# Of one run as the op-level search expects it.
+_SMALL_SECONDS = 2e-3
+
 
 class Phases:
     """Seconds by phase."""
@@ -73,6 +76,10 @@ class OpLevel:
     counts: dict[str, Any]
     records: TuningRecords
     transfers: Mapping[str, int]
+
+    def is_small(self) -> bool:
+        """Whether it may spend more time on waking threads than they save."""
+        return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
 
     def ships_unmeasured(self) -> bool:
         """Whether it may ship though nobody ran it whole: each of its parts was measured, and none

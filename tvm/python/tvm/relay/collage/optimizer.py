@@ -45,6 +45,7 @@ from .measured import (
 from .module_check import check_is_module, check_module
 from .options import CollageOptions
 from .placement import Placement, load_placement
+from .placement.made_with import this_machine
 from .placement.replay import apply_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import one_step, steps
@@ -175,6 +176,8 @@ def _optimize(
         _add_plans(job, found)
         how = end_to_end(job, found, session.runner)
         search = search_whole(job, found, how, session.runner)
+        if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
+            plans.add_on_one_thread()
         if found.records.changes_builds():
             plans.add_untuned()
         name, guarded, skipped = decide(job, found, how)

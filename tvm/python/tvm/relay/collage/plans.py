@@ -17,7 +17,7 @@ from .backends.kernel_trials import has_kernel_steps
 from .costs.cost import Cost, CostStatus, PartCost
 from .costs.kernel import KernelChoice, choices_of
 from .errors import UnknownBackendError
-from .external import is_external_function
+from .external import is_external_function, is_on_one_thread, on_one_thread
 from .function_report import FunctionReport
 from .greedy import take_all
 from .messages import last_line
@@ -38,6 +38,9 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
+# Behind the name of a plan of a small net: the same on the calling thread alone, without the time
+# that it takes to wake others.
+ONE_THREAD = "-one-thread"
 # The best new plans of a search of whole plans, by their ranks: graph-1, graph-2, ...
 SEARCHED = "graph-"
 
@@ -169,6 +172,12 @@ class Plans:
                 self.modules[untuned] = self.modules[name].clone()
                 self._parts[untuned] = self._parts[name]
 
+    def add_on_one_thread(self) -> None:
+        """Each plan again, to run on the calling thread alone."""
+        for name, module in list(self.modules.items()):
+            self.modules[name + ONE_THREAD] = on_one_thread(module)
+            self._parts[name + ONE_THREAD] = self._parts[name]
+
     def same_as(self) -> dict[str, str]:
         """Plans that are another's module over again, backends and all, each with the first such.
 
@@ -220,6 +229,7 @@ class Plans:
             records,
             # Of a plan without a module all: a step that is not there is passed over.
             self.kernels_of(name) if name in self.modules else self.kernels,
+            name in self.modules and is_on_one_thread(self.modules[name]["main"]),
         )
 
 

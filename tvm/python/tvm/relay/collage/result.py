@@ -49,7 +49,8 @@ class Result:
         neighbouring parts joined), "collage-coarse" and "collage-coarser" (fewer parts, whose costs
         add up to little more), "collage-exact" (the optimum of the backends that do not trade
         accuracy), "graph-1" (the best of the search of whole plans, then "graph-2"), "tvm" or a
-        backend's name; "collage-untuned" and "tvm-untuned" are those without the tuning records.
+        backend's name; "collage-untuned" and "tvm-untuned" are those without the tuning records;
+        "-one-thread" behind a name says that all of it runs on the calling thread.
     guard: what each plan did end to end; None when the guard was off or had nothing to compare.
     partitioned: one report a function of the op-level search (parts, costs, failures, limits).
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.

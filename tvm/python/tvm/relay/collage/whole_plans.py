@@ -24,6 +24,7 @@ from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
 from .exec.time_limit import BUILT, WHOLE_PLANS
+from .external import is_on_one_thread
 from .graph_search import (
     EndToEnd,
     GraphSearch,
@@ -168,7 +169,9 @@ def _build_plan(
     is_untuned = job.plans.is_untuned(module)
     used = TuningRecords() if is_untuned else records
     with used.in_force():
-        if compiled is not None and not is_untuned:
+        # Kernels that are shared run on all threads.
+        is_serial = is_on_one_thread(module["main"])
+        if compiled is not None and not is_untuned and not is_serial:
             return compiled.build(module, opt_level=None, **job.build_options)
         return build_whole(module, job.targets.host, job.executor, job.build_options)
 

@@ -82,6 +82,7 @@ GemmShape ShapeOf(const GraphDesc& graph, const NodeDesc& node) {
   const Dims& b = graph.shapes[node.inputs[1]];
   const Dims& c = graph.shapes[node.output];
   GemmShape shape;
+  shape.one_thread = graph.one_thread != 0;
   shape.transpose_a = node.Int("transpose_a") != 0;
   shape.transpose_b = node.Int("transpose_b") != 0;
   shape.lda = a.back();

@@ -43,6 +43,7 @@ int64_t Begin(int64_t size, int64_t unit, int64_t i, int64_t count) {
 }
 
 bool IsSmall(const GemmShape& s) {
+  if (s.one_thread) return true;
   const int64_t operations = 2 * s.batch * s.m * s.n * s.k;
   const int64_t bytes = 4 * s.batch * (s.m * s.k + s.n * s.k + s.m * s.n);
   return partition::IsSmallWork(operations, bytes);

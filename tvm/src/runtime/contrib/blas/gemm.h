@@ -31,6 +31,7 @@ struct GemmShape {
   // where one matrix serves the whole batch.
   int64_t lda = 0, ldb = 0, ldc = 0;
   int64_t stride_a = 0, stride_b = 0, stride_c = 0;
+  bool one_thread = false;  // whatever it takes
 };
 
 template <typename T>

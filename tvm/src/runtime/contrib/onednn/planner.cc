@@ -156,7 +156,8 @@ std::shared_ptr<const Plan> Planner::Run() {
 }
 
 void Planner::Build(const NodeDesc& node) {
-  is_small_ = partition::IsSmallWork(Operations(graph_, node), BytesMoved(graph_, node));
+  is_small_ = graph_.one_thread ||
+              partition::IsSmallWork(Operations(graph_, node), BytesMoved(graph_, node));
   const ScopedOneThread one_thread(is_small_);  // primitives keep the number that they are made for
   const size_t first = plan_->steps.size();
   GetNodeKind(node.kind).build(this, node);
@@ -371,7 +372,8 @@ void Planner::StoreOutputs() {
         std::any_of(values_[tensor].begin(), values_[tensor].end(),
                     [&](const Value& value) { return value.buffer == static_cast<int>(target); });
     if (is_there) continue;
-    is_small_ = partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
+    is_small_ = graph_.one_thread ||
+                partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
     const ScopedOneThread one_thread(is_small_);
     Reorder(AsItLies(tensor), Plain(tensor), static_cast<int>(target));
   }

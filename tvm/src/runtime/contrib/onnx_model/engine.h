@@ -40,6 +40,7 @@ enum class Threads : uint8_t {
   kOwn = 0,     // asleep between calls
   kAwake = 1,   // its own; nothing else computes in what is deployed
   kShared = 2,  // those of all such models, since it has few operators
+  kNone = 3,    // its plan was measured to run on the caller's alone
 };
 
 /*! \brief An ONNX model with inputs named input_0, ... and outputs named output_0, ... */

@@ -99,6 +99,7 @@ class OnnxModelModuleNode final : public ModuleNode {
     os << library_ << ": ONNX model of " << num_bytes_ << " bytes";
     if (model_.threads == Threads::kAwake) os << ", which computes alone";
     if (model_.threads == Threads::kShared) os << ", on shared threads";
+    if (model_.threads == Threads::kNone) os << ", on one thread";
     for (const std::string& text : inputs_) os << "\n  input " << text;
     for (const std::string& text : outputs_) os << "\n  output " << text;
     return os.str();
@@ -163,7 +164,7 @@ class OnnxModelModuleNode final : public ModuleNode {
     if (engine_) return;
     const PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
     ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
-    const int threads = (*num_threads)();
+    const int threads = model_.threads == Threads::kNone ? 1 : (*num_threads)();
     engine_ = GetEngineKind(library_).create(model_, threads);
     if (is_loaded_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);

@@ -155,6 +155,7 @@ GraphDesc GraphDesc::FromJson(const std::string& json) {
   helper.DeclareField("outputs", &graph.outputs);
   helper.DeclareField("constants", &graph.constants);
   helper.DeclareField("nodes", &graph.nodes);
+  helper.DeclareOptionalField("one_thread", &graph.one_thread);
   try {
     helper.ReadAllFields(&reader);
   } catch (const std::exception& error) {

@@ -66,6 +66,8 @@ struct GraphDesc {
   /*! \brief Tensors whose values come at initialisation, in the order of the constants' names. */
   std::vector<int> constants;
   std::vector<NodeDesc> nodes;
+  /*! \brief Whether all of it runs on the calling thread, which its plan was measured to. */
+  int one_thread = 0;
 
   /*!
    * \brief Reads and checks all that holds for every kind of node: shapes that memory may have,

@@ -12,9 +12,12 @@ from onednn_nets import build, constant, function_of, hand_placed, plan_of, run
 from tvm import relay, tir
 from tvm.contrib import graph_executor
 from tvm.relay import collage
-from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.small_loops import nanoseconds, run_small_loops_on_one_thread
+from tvm.relay.collage.external import on_one_thread
+from tvm.relay.collage.greedy import greedy_partition
 from tvm.script import tir as T
+from tvm.target import Target
 
 
 def threads_woken(library, **inputs):
@@ -119,9 +122,9 @@ def divided_by_hand(a: T.handle):
         A[i] = A[i] + A[i]
 
 
-def kinds(func):
+def kinds(func, are_all=False):
     mod = tvm.IRModule({"main": func})
-    run_small_loops_on_one_thread(mod)
+    run_small_loops_on_one_thread(mod, are_all)
     found = []
     tir.stmt_functor.post_order_visit(
         mod["main"].body, lambda node: found.append(node.kind) if isinstance(node, tir.For) else 0
@@ -141,6 +144,22 @@ def kinds(func):
 )
 def test_what_stays_parallel(func, kind):
     assert kinds(func) == [kind]
+
+
+def test_all_become_serial_for_a_plan_on_one_thread_but_those_that_wait_for_each_other():
+    serial, parallel = [tir.ForKind.SERIAL], [tir.ForKind.PARALLEL]
+    assert kinds(of_unknown_extent, True) == kinds(of_other_code, True) == serial
+    assert kinds(divided_by_hand, True) == parallel
+
+
+@pytest.mark.parametrize("backend", ["", "dnnl", "cblas"])
+def test_a_plan_on_one_thread_wakes_none(backend):
+    prepared = prepare(tvm.IRModule.from_expr(mlp(8192)), None, "llvm")
+    mod = greedy_partition(prepared, backend, None, Target(backend)) if backend else prepared
+    data = np.random.default_rng(0).standard_normal((8192, 64)).astype("float32")
+    usual, serial = build_library(mod, "llvm"), build_library(on_one_thread(mod), "llvm")
+    assert (threads_woken(usual, x=data), threads_woken(serial, x=data)) == (1, 0)
+    np.testing.assert_allclose(run(serial, {"x": data})[0], run(usual, {"x": data})[0], atol=1e-5)
 
 
 @T.prim_func

@@ -16,8 +16,11 @@ from relay_text import HOST, assert_same_outputs
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, optimizer
 from tvm.relay.collage.compile import prepare
+from tvm.relay.collage.estimators import FunctionCosts
+from tvm.relay.collage.external import is_on_one_thread
 from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.collage.loaded import read_placements
+from tvm.relay.collage.placement import Machine
 
 TARGETS = [HOST, "dnnl", "cblas", "onnxruntime", "openvino"]
 _GRAPHS_OF_EACH_PROFILE = 2
@@ -76,6 +79,31 @@ def test_any_plan_is_saved_and_replayed(name, fakes, tmp_path, monkeypatch):
                 again = collage.optimize(*MODELS[name](), TARGETS, placement=placement)
             assert again.plan == plan
             assert tvm.ir.structural_equal(again.mod, plans[plan]), plan
+
+
+@pytest.mark.parametrize("threads, seconds, is_small", [(2, 1e-5, 1), (2, 2e-3, 0), (1, 1e-5, 0)])
+def test_plans_of_a_small_net_on_one_thread_compete_and_are_replayed(
+    threads, seconds, is_small, fakes, tmp_path, monkeypatch
+):
+    """Where there are several threads; a plan that takes 2 ms can use them."""
+    make, machine = MODELS["conv_net"], Machine("any", (), threads)
+    monkeypatch.setattr(optimizer, "this_machine", lambda: machine)
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: FunctionCosts(lambda *_: seconds))
+    with tvm.transform.PassContext(opt_level=3):
+        result = collage.optimize(*make(), [HOST, "dnnl"])
+    names = ["tvm", "dnnl", "collage"]
+    alone = [f"{name}-one-thread" for name in names]
+    assert [name in fakes["plans"] for name in alone] == [is_small] * 3
+    seen = read_placements(json.loads(json.dumps(result.to_json()))["placements"])
+    for name in names + alone * is_small:
+        placement = seen.placement(name)
+        assert placement.one_thread == (name in alone)
+        placement.save(tmp_path / "net.json")
+        with tvm.transform.PassContext(opt_level=3):
+            again = collage.optimize(*make(), [HOST, "dnnl"], placement=tmp_path / "net.json")
+        assert tvm.ir.structural_equal(again.mod, fakes["plans"][name])
+        assert is_on_one_thread(again.mod["main"]) == placement.one_thread
+        assert again.placement == placement
 
 
 def test_what_is_replayed_at_another_level_gives_the_same_outputs(fakes, tmp_path):

@@ -18,7 +18,8 @@
 - Ansor's records may lay the weights of dense layers out anew (see `matmul_axes`); what does that
   is folded with numpy, too, for which the functions that DefuseOps returns are typed. Those that no
   record is for stay TVM's own (see `unserved_products`).
-- Loops of kernels that do little run on one thread (see `small_loops`).
+- Loops of kernels that do little run on one thread (see `small_loops`), all of them in a build that
+  is for one thread.
 - Halves are rounded to the even number (see `vector_math`).
 - exp, tanh and their like are vector code of ours, unless option vector_math is off (see
   `vector_math`).
@@ -119,10 +120,11 @@ class _TypedFunctions:
 class FastPasses:
     """The instrument. After `stop()` it does nothing."""
 
-    def __init__(self, vector_math: bool = True) -> None:
+    def __init__(self, vector_math: bool = True, one_thread: bool = False) -> None:
         self._typed = _TypedFunctions()
         self._is_active = True
         self._vector_math = vector_math
+        self._one_thread = one_thread
 
     def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
         """False for an InferType that has nothing to do, and for what LLVM does."""
@@ -142,7 +144,7 @@ class FastPasses:
             if _REWRITES[info.name](mod):
                 self._typed.add(mod)
         elif info.name == "tir.LowerTVMBuiltin":
-            run_small_loops_on_one_thread(mod)
+            run_small_loops_on_one_thread(mod, self._one_thread)
         if info.name == "tir.LowerIntrin":
             round_to_even(mod)
         if self._vector_math and info.name in VECTOR_MATH:
@@ -165,7 +167,7 @@ class FastPasses:
 
 
 @contextlib.contextmanager
-def fast_passes(opt_level: int | None = None) -> Iterator[FastPasses]:
+def fast_passes(opt_level: int | None = None, one_thread: bool = False) -> Iterator[FastPasses]:
     """Context in which TVM's passes take the shortcuts of this module.
 
     It is the current PassContext, with `opt_level` (None: unchanged) in place of its own. A module
@@ -173,7 +175,7 @@ def fast_passes(opt_level: int | None = None) -> Iterator[FastPasses]:
     place.
     """
     current = tvm.transform.PassContext.current()
-    instrument = FastPasses(has_vector_math())
+    instrument = FastPasses(has_vector_math(), one_thread)
     inherited = list(current.instruments or [])
     if inherited and opt_level in (None, current.opt_level):
         # Join the user's own context: leaving a nested one would end his instruments' work (TVM's

@@ -14,7 +14,7 @@ from typing import Any
 
 import tvm
 
-from ..external import is_external_function
+from ..external import is_external_function, is_on_one_thread
 from ..logs import without_advice_to_tune
 from .constants import mend_constants
 from .fast_passes import fast_passes
@@ -36,7 +36,7 @@ def build_library(
     """Builds `mod` for the graph (default) or AOT executor; returns TVM's executor factory.
 
     The current PassContext holds, except that `opt_level` replaces its level (None: keep it), and
-    so do tuning contexts. `options` are further arguments of `relay.build`; `builder` stands in for
+    so do tuning contexts. One that is `on_one_thread` is built so. `options` are further arguments of `relay.build`; `builder` stands in for
     it in tests. Errors are those of `relay.build`.
     """
     build = builder or stock_build()
@@ -47,7 +47,7 @@ def build_library(
         options["runtime"] = runtime
     mod = inline_external_functions(mod)
     return _build_fast(
-        lambda: build(mod.clone(), target=target, params=params, **options), opt_level
+        mod, lambda: build(mod.clone(), target=target, params=params, **options), opt_level
     )
 
 
@@ -63,7 +63,7 @@ def build_vm(
     """Builds `mod` for the Relay VM; returns its executable. Otherwise like `build_library`."""
     build = builder or stock_vm_compile()
     return _build_fast(
-        lambda: build(mod.clone(), target=target, params=params, **options), opt_level
+        mod, lambda: build(mod.clone(), target=target, params=params, **options), opt_level
     )
 
 
@@ -81,6 +81,7 @@ def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
     return result
 
 
-def _build_fast(build: Callable[[], Any], opt_level: int | None) -> Any:
-    with fast_passes(opt_level), without_advice_to_tune():
+def _build_fast(mod: tvm.IRModule, build: Callable[[], Any], opt_level: int | None) -> Any:
+    is_serial = is_on_one_thread(mod["main"])
+    with fast_passes(opt_level, is_serial), without_advice_to_tune():
         return mend_constants(build())

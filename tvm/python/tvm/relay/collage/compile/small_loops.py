@@ -40,11 +40,12 @@ _PURE = (0, 1)  # CallEffectKind: kExprAnnotation, kPure
 _BY_HAND = "pragma_parallel"
 
 
-def run_small_loops_on_one_thread(mod: tvm.IRModule) -> None:
-    """Makes such parallel loops serial ones in the kernels of `mod`, in place."""
+def run_small_loops_on_one_thread(mod: tvm.IRModule, are_all: bool = False) -> None:
+    """Makes such parallel loops, or `are_all`, serial ones in the kernels of `mod`, in place."""
+    limit = math.inf if are_all else SMALL_NANOSECONDS
     for var, func in mod.functions_items():
         if isinstance(func, tir.PrimFunc):
-            body = _with_small_loops_serial(func.body)
+            body = _with_small_loops_serial(func.body, limit)
             if not body.same_as(func.body):
                 mod.update_func(var, func.with_body(body))
 
@@ -55,7 +56,7 @@ def nanoseconds(stmt: tir.Stmt) -> float:
     return estimate(stmt) if estimate else _UNKNOWN
 
 
-def _with_small_loops_serial(body: tir.Stmt) -> tir.Stmt:
+def _with_small_loops_serial(body: tir.Stmt, limit: float) -> tir.Stmt:
     is_by_hand = False
 
     def look(node: object) -> None:
@@ -63,7 +64,7 @@ def _with_small_loops_serial(body: tir.Stmt) -> tir.Stmt:
         is_by_hand |= isinstance(node, tir.AttrStmt) and node.attr_key.startswith(_BY_HAND)
 
     def change(loop: tir.For) -> tir.Stmt | None:
-        if loop.kind != tir.ForKind.PARALLEL or nanoseconds(loop) >= SMALL_NANOSECONDS:
+        if loop.kind != tir.ForKind.PARALLEL or nanoseconds(loop) > limit:
             return None
         serial = tir.ForKind.SERIAL
         return tir.For(loop.loop_var, loop.min, loop.extent, serial, loop.body)

@@ -44,6 +44,7 @@ def make_placement(
     machine: Machine | None = None,
     records: TuningRecords | None = None,
     kernels: Sequence[KernelChoice] = (),
+    one_thread: bool = False,
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
@@ -59,7 +60,7 @@ def make_placement(
     used = {p.backend for f in functions for p in f.parts if p.is_compiled} - {host.kind.name}
     tuning = tuning_of(records_in_force(host)[0] if records is None else records, mod)
     made_with = made_with_now(host, used, opt_level, machine, tuning)
-    return Placement(plan, made_with, functions, tuple(kernels))
+    return Placement(plan, made_with, functions, tuple(kernels), one_thread)
 
 
 def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:

@@ -18,7 +18,7 @@ from tvm._ffi import get_global_func
 
 from ..costs.kernel import KernelChoice, with_kernels
 from ..errors import PlacementError
-from ..external import is_external, mark_lone_part
+from ..external import is_external, mark_lone_part, on_one_thread
 from ..named_options import option
 from ..options import CollageOptions
 from ..tuner.session import given_records
@@ -43,7 +43,8 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external, allow)
-    return as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
+    mod = as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
+    return on_one_thread(mod) if placement.one_thread else mod
 
 
 def as_deployed(mod: tvm.IRModule, kernels: Sequence[KernelChoice]) -> tvm.IRModule:

@@ -41,6 +41,7 @@ class SeenPlan:
     made_with: MadeWith = described("checked when the placement is replayed")
     kernels: tuple[KernelChoice, ...] = described("by which kernel steps of its parts run")
     parts: dict[str, tuple[int, ...]] = described("by function, positions in its parts", minimum=0)
+    one_thread: bool = described("as of a placement", default=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +61,8 @@ class SeenPlans:
         plans = []
         for name, placement in placements.items():
             parts = {f.name: tables[f.name].places(f.parts) for f in placement.functions}
-            plans.append(SeenPlan(name, placement.made_with, placement.kernels, parts))
+            made = (placement.made_with, placement.kernels, parts, placement.one_thread)
+            plans.append(SeenPlan(name, *made))
         functions = (
             SeenFunction(f.name, f.key, f.weights, f.nodes, tuple(tables[f.name].parts))
             for f in first.functions
@@ -81,7 +83,7 @@ class SeenPlans:
             for f in self.functions
             for parts in [parts_at(f.parts, found.parts.get(f.name, ()), name, f.name)]
         )
-        return Placement(name, found.made_with, functions, found.kernels)
+        return Placement(name, found.made_with, functions, found.kernels, found.one_thread)
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:

@@ -125,6 +125,9 @@ class Placement:
     kernels: tuple[KernelChoice, ...] = described(
         "by which kernel steps of its parts run; other steps as their backend runs them", default=()
     )
+    one_thread: bool = described(
+        "whether all of it runs on the calling thread, other threads asleep", default=False
+    )
 
     def Summary(self) -> str:
         """One line: the plan, its parts by backend, what it was made with."""

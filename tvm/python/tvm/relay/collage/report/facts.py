@@ -15,7 +15,7 @@ from ..costs.kernel import KernelChoice
 from ..costs.statistics import Interval
 from ..function_report import FunctionReport, ReportedPart
 from ..graph_search.coarse import SLACK
-from ..plans import EXACT, MERGED, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
+from ..plans import EXACT, MERGED, ONE_THREAD, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
 from .plans import compare_plans
@@ -85,6 +85,7 @@ def costs_asked(report: FunctionReport) -> dict[str, int]:
 
 def is_single(plan: str) -> bool:
     """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
+    plan = plan.removesuffix(ONE_THREAD)
     is_op_level = plan in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL], *SLACK)
     return not is_op_level and not is_searched(plan)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
+from ..plans import ONE_THREAD
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
@@ -82,6 +83,8 @@ def sum_remark(report: dict[str, Any], plan: str, parts: Iterable[Timed]) -> str
     why = (
         f"{estimated} computed by a cost function, and nobody measured them"
         if estimated
+        else "each part alone was timed on all threads, and the plan runs on one"
+        if plan.endswith(ONE_THREAD)
         else f"{busy} measured beside other work; search again on a quiet machine "
         "(`collage doctor`)"
         if busy

@@ -27,7 +27,7 @@ from tvm.relay.collage.backends import (
     get_backend,
     greedy_partition,
 )
-from tvm.relay.collage.external import mark_lone_part
+from tvm.relay.collage.external import mark_lone_part, on_one_thread
 from tvm.relay.collage.measure import deployable_module
 
 NAMES = ("onnxruntime", "openvino")
@@ -331,6 +331,18 @@ def test_a_model_that_is_all_of_a_plan_computes_alone_after_loading_too(backend,
         assert_close(run(loaded, inputs), wanted)
     beside = _module_of_kind(build(mod).lib, "collage.onnx_model")
     assert "computes alone" not in beside.get_source()
+
+
+def test_a_model_of_a_plan_on_one_thread_runs_on_it_after_loading_too(backend, net, tmp_path):
+    function, inputs, wanted = net
+    path = str(tmp_path / "net.so")
+    mod = partitioned(function, backend)
+    build(on_one_thread(mark_lone_part(mod))).export_library(path)
+    loaded = tvm.runtime.load_module(path)
+    assert "on one thread" in _module_of_kind(loaded, "collage.onnx_model").get_source()
+    assert_close(run(loaded, inputs), wanted)
+    usual = _module_of_kind(build(mod).lib, "collage.onnx_model")
+    assert "on one thread" not in usual.get_source()
 
 
 # Found before the pool's own function, as it is preloaded.

@@ -11,7 +11,7 @@ import tvm
 from onnx import helper
 from tvm import relay
 
-from ...external import COMPUTES_ALONE
+from ...external import COMPUTES_ALONE, is_on_one_thread
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
@@ -21,7 +21,7 @@ _EXPORTER = 9
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
 # Threads in engine.h.
-_OWN, _AWAKE, _SHARED = 0, 1, 2
+_OWN, _AWAKE, _SHARED, _NONE = 0, 1, 2, 3
 # Operators up to which threads that parts share serve a part better than its own, which find the
 # next operator awake. A network may have hundreds of small parts; with threads of each, asleep
 # since the last run, a part took longer on two cores by about what ten to thirty operators lose by
@@ -85,6 +85,8 @@ class OnnxModelBackend(Backend):
         is_alone = COMPUTES_ALONE in function.attrs
         is_small = len(model.graph.node) <= _FEW_OPERATORS
         threads = _AWAKE if is_alone else _SHARED if is_small else _OWN
+        if is_on_one_thread(function):
+            threads = _NONE
         return create(self.name, symbol, data, inputs, outputs, threads)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:

@@ -15,6 +15,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
+from ...external import is_on_one_thread
 from .graph import Graph, Node
 
 _FORMAT = 2
@@ -34,6 +35,7 @@ class PartitionCodegen:
         symbol = str(function.attrs["global_symbol"])
         graph = self.lower(function)
         graph.shapes = [shape or (1,) for shape in graph.shapes]  # libraries know no rank 0
+        graph.one_thread = is_on_one_thread(function)
         create = tvm.get_global_func(f"collage.{self.kind}.create")
         return create(symbol, to_json(graph), list(graph.constants.values()))
 
@@ -52,6 +54,7 @@ def to_json(graph: Graph) -> str:
             "outputs": [number[tensor] for tensor in graph.outputs],
             "constants": [number[tensor] for tensor in graph.constants],
             "nodes": [_node_json(node, number) for node in graph.nodes],
+            **({"one_thread": 1} if graph.one_thread else {}),
         },
         separators=(",", ":"),
     )

@@ -47,7 +47,7 @@ class Node:
 class Graph:
     """Nodes in execution order; `shapes` and `dtypes` by tensor, `constants` tensor -> NDArray.
 
-    `backend` is whom errors name.
+    `backend` is whom errors name. `one_thread`: whether all of it runs on the calling one.
     """
 
     backend: str
@@ -57,6 +57,7 @@ class Graph:
     outputs: list[int] = field(default_factory=list)
     constants: dict = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
+    one_thread: bool = False
 
     def new_tensor(self, shape: Sequence[int], dtype: str = "float32") -> int:
         """Add a tensor and return its number."""
