@@ -10,6 +10,7 @@ import sys
 import demo_ocr
 import models
 import numpy as np
+import onnx
 import peers
 import peers_report as report
 import pytest
@@ -17,6 +18,7 @@ from harness import build as side_build
 from harness import contestants, records
 from harness.served import stock_library
 from models.graph import Graph
+from onnx import TensorProto, helper
 from tvm.relay.collage.exec.resolve import resolve
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.peers import onnxruntime_session
@@ -152,6 +154,25 @@ def test_contestants_answer_what_onnxruntime_does(name, small_files):
     (expected,) = onnxruntime_session(*small_files, threads=1).outputs()
     (found,) = resolve(peer.factory)(*small_files, threads=1).outputs()
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_output_of_another_rank_than_the_file_says_is_given(tmp_path):
+    """As in ddddocr's nets of PyPI: onnxruntime warns of it, and cannot bind it."""
+    pytest.importorskip("onnxruntime")
+    given = {"x": np.arange(6, dtype="float32"), "shape": np.array([1, 2, 3])}
+    infos = [
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [6]),
+        helper.make_tensor_value_info("shape", TensorProto.INT64, ["rank"]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, "length"]),
+    ]
+    node = helper.make_node("Reshape", ["x", "shape"], ["y"])
+    graph = helper.make_graph([node], "net", infos[:2], infos[2:])
+    opset = [helper.make_opsetid("", 13)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=8), tmp_path / "net.onnx")
+    np.savez(tmp_path / "in.npz", **given)
+    session = onnxruntime_session(str(tmp_path / "net.onnx"), str(tmp_path / "in.npz"), 1)
+    session.run()
+    assert session.outputs()[0].tolist() == given["x"].reshape(1, 2, 3).tolist()
 
 
 @pytest.mark.parametrize("name", ["nasrnn", "dcgan", "mobilenetv2", "small"])
