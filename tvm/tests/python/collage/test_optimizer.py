@@ -114,6 +114,8 @@ def test_a_pass_that_hangs_while_preparing_is_left_out_under_a_limit(fakes, monk
     result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=10.0))
     assert "without being simplified: it did not end within 1 s" in caplog.text
     assert "nn.dropout" in str(result.mod)
+    again = collage.optimize(parse(text), None, TARGETS, placement=result.placement)
+    assert tvm.ir.structural_equal(again.mod, result.mod)
 
 
 def test_a_model_that_is_prepared_in_time_is_simplified(fakes):

@@ -142,15 +142,13 @@ def _optimize(
     check_budget(targets.external, options, is_guarded=placement is None)
     check_search(options)
     clock, limit = Phases(), TimeLimit(0 if placement else options.search_seconds)
-    # A placement is of a module that was prepared at its level, whatever the rest is built at.
-    level = placement and placement.made_with.opt_level
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
-        prepared = _prepared(mod, params, targets.host, level, limit)
+        prepared, is_simplified = _prepared(mod, params, targets.host, placement, limit)
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    given, plans = given_records(options, targets.host), Plans(prepared, targets)
+    given, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
     job = Job(
         prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
     )
@@ -188,22 +186,27 @@ def _prepared(
     mod: tvm.IRModule,
     params: dict[str, Any] | None,
     host: tvm.target.Target,
-    level: int | None,
+    placement: Placement | None,
     limit: TimeLimit,
-) -> tvm.IRModule:
-    """The module that is partitioned. Under a limit a fork prepares it first: where that does not
-    end or crashes, so would this process, and the model is taken as it is."""
+) -> tuple[tvm.IRModule, bool]:
+    """The module that is partitioned, and whether it is simplified. Under a limit a fork prepares
+    it first: where that does not end or crashes, so would this process, and the model is taken as
+    it is. A placement is of a module that was prepared its way, whatever the rest is built at."""
+    level = placement.made_with.opt_level if placement else None
 
-    def made(is_simplified: bool = True) -> tvm.IRModule:
-        return prepare(mod, params, host, opt_level=level, is_simplified=is_simplified)
+    def module(is_simplified: bool = True) -> tuple[tvm.IRModule, bool]:
+        made = prepare(mod, params, host, opt_level=level, is_simplified=is_simplified)
+        return made, is_simplified
 
+    if placement:
+        return module(placement.made_with.is_simplified)
     if limit.is_set:
-        tasks = {"prepare": lambda: bool(made())}
+        tasks = {"prepare": lambda: bool(module())}
         reply = run_in_forks(tasks, lambda _: limit.left(PREPARED))["prepare"]
         if reply.outcome in ("timeout", "died"):
             _logger.warning("the model is compiled without being simplified: %s", reply.message)
-            return made(is_simplified=False)
-    return made()
+            return module(is_simplified=False)
+    return module()
 
 
 def _place_operators(job: Job, measuring: Session) -> OpLevel:

@@ -53,14 +53,16 @@ class Plans:
     run, set before plans with parts are added.
     """
 
-    def __init__(self, prepared: tvm.IRModule, targets: TargetList) -> None:
+    def __init__(
+        self, prepared: tvm.IRModule, targets: TargetList, is_simplified: bool = True
+    ) -> None:
         self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
         self.failed: dict[str, Cost] = {}
         self.machine: Machine | None = None
         self.kernels: tuple[KernelChoice, ...] = ()
         self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]]] = {}
         self._prepared, self._targets = prepared, targets
-        self._opt_level = current_opt_level()
+        self._opt_level, self._is_simplified = current_opt_level(), is_simplified
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
         self._tried: dict[str, Callable[[], dict[str, Any]]] = {}
 
@@ -230,6 +232,7 @@ class Plans:
             # Of a plan without a module all: a step that is not there is passed over.
             self.kernels_of(name) if name in self.modules else self.kernels,
             name in self.modules and is_on_one_thread(self.modules[name]["main"]),
+            self._is_simplified,
         )
 
 

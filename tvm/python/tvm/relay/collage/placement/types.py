@@ -110,6 +110,9 @@ class MadeWith:
     opt_level: int = described("of the PassContext that prepared the module", **NOT_NEGATIVE)
     machine: Machine = described("where costs were measured")
     tuning: Tuning | None = described("tuning records; null where nobody looked", default=None)
+    is_simplified: bool = described(
+        "false where that would have taken too long to prepare, or crashed", default=True
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -100,7 +100,10 @@ def compare_kernels(
     PlacementError when the placement is not for this module.
     """
     host = tvm.target.Target(host or host_target())
-    prepared = prepare(mod, params, host, opt_level=placement.made_with.opt_level)
+    made = placement.made_with
+    prepared = prepare(
+        mod, params, host, opt_level=made.opt_level, is_simplified=made.is_simplified
+    )
     used = {p.backend for f in placement.functions for p in f.parts if p.is_compiled}
     deployed = apply_placement(prepared, placement, host, used - {host.kind.name})
     network = kernels_of(build_library(deployed, host, opt_level=None))
