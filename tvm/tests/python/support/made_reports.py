@@ -104,6 +104,7 @@ def made_report(blocks=2, seed=0, trials=0, has_region=False, **changes):
         "executor": "graph",
         "guard_skipped": "",
         "unverified": "",
+        "original": None,
         "plans": [*(_plan(name, total) for name in PLANS), _failed_plan()],
         "placement": [
             {"backend": name, "ops": "nn.conv2d", "parts": 3, "operators": 9} for name in BACKENDS

@@ -59,6 +59,11 @@ class ModelError(CollageError, ValueError):
     """TVM cannot take a model, or a node of it: the message says why."""
 
 
+class OriginalError(ModelError):
+    """A model as it was imported computes otherwise than its original file: the message says which
+    node does."""
+
+
 class ShapeError(ModelError):
     """A shape is given for what is no input of a model, or one that differs from the model's."""
 

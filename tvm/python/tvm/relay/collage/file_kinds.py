@@ -52,6 +52,13 @@ def is_model(path: str | os.PathLike) -> bool:
     return kind_of(path) in _MODELS.values()
 
 
+def original_of(path: str | os.PathLike) -> str:
+    """Return the option `original` for a model's file: itself, or "" for a Relay module, which
+    nobody else runs."""
+    path = os.fspath(path)
+    return "" if path.endswith(".relay") else path
+
+
 def is_placement(value: object) -> bool:
     """Of a file's JSON value."""
     return isinstance(value, dict) and value.get("format") == PLACEMENT_FORMAT

@@ -16,6 +16,7 @@ from .exec.spent import phase
 from .exec.time_limit import NO_LIMIT, TimeLimit
 from .function_report import FunctionReport
 from .graph_search.space import Replans
+from .original import Original
 from .plans import Plans
 from .run_pass import is_all_measured
 from .targets import TargetList
@@ -47,7 +48,7 @@ class Job:
 
     samples: inputs by name. records: the tuning records that the user gave. plans: those that
     compete, to which the phases add. clock: where they write their seconds. limit: by when they
-    have to end.
+    have to end. original: how the module agrees with the model's file, None where none was named.
     """
 
     prepared: tvm.IRModule
@@ -60,6 +61,7 @@ class Job:
     plans: Plans
     clock: Phases
     limit: TimeLimit = NO_LIMIT
+    original: Original | None = None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -44,6 +44,7 @@ from .measured import (
 )
 from .module_check import check_is_module, check_module
 from .options import CollageOptions
+from .original import Agreement
 from .placement import Placement, load_placement
 from .placement.made_with import this_machine
 from .placement.replay import apply_placement
@@ -55,9 +56,10 @@ from .result import Result
 from .run_pass import options_set, partition
 from .sample_inputs import Samples, check_samples, load_samples
 from .targets import TargetList, parse_targets, warn_host_alone
+from .timing.comparison import ORIGINAL
 from .tuner.session import given_records, shipped_of
 from .tuning import TuningRecords, records_in_force
-from .whole_plans import check_search, decide, end_to_end, search_whole
+from .whole_plans import check_original, check_search, decide, end_to_end, search_whole
 
 _logger = logging.getLogger(__name__)
 
@@ -71,6 +73,7 @@ def optimize(
     build_options: dict[str, Any] | None = None,
     placement: Placement | str | os.PathLike | None = None,
     sample_inputs: Mapping[str, Any] | str | os.PathLike | None = None,
+    original: Any = None,
 ) -> Result:
     """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
 
@@ -80,8 +83,10 @@ def optimize(
     well, and the default for a module that TVM's graph executor cannot run. ExecutorError where the
     executor or the runtime cannot call parts of the external backends.
     `placement`, or the file that the option of that name names, is used instead of measuring
-    anything. Raises the errors of `collage.errors`; whatever fails while measuring is data in the
-    result.
+    anything. `original`: the file that `mod` was imported from, or an ONNX ModelProto: its own
+    runtime says what outputs are right (docs/original.md), and OriginalError is raised where those
+    of `mod` are others. Raises the errors of `collage.errors`; whatever fails while measuring is
+    data in the result.
     """
     check_is_module(mod)
     if isinstance(params, (list, tuple, str, tvm.target.Target)):  # targets, most likely
@@ -108,6 +113,7 @@ def optimize(
                 build_options or {},
                 placement,
                 samples,
+                options.original if original is None else original,
             )
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
@@ -134,6 +140,7 @@ def _optimize(
     build_options: dict[str, Any],
     placement: Any,
     samples: Samples,
+    original: Any,
 ) -> Result:
     """The phases, in order."""
     decision = options.placement or None if placement is None else placement
@@ -154,6 +161,7 @@ def _optimize(
     )
     if placement is not None:
         return _replay(job, placement, decision)
+    job = dataclasses.replace(job, original=check_original(job, original))
     if not targets.external and not options.tunes():
         is_here = not options.rpc_tracker
         if not shipped_of(options, prepared, targets.host, is_here).lines:
@@ -282,7 +290,18 @@ def _result(
         kernels=job.plans.kernels_of(name),
         search=search,
         executor=job.executor,
+        original=_agreement(job, name, guarded),
     )
+
+
+def _agreement(job: Job, plan: str, guarded: GuardResult | None) -> Agreement | None:
+    """How what ships agrees with the model's file: as the guard compared it, or else the import."""
+    if job.original is None:
+        return None
+    found = guarded.of(plan) if guarded else None
+    if found is None or found.reference != ORIGINAL:
+        return job.original.agreement
+    return Agreement(job.original.agreement.by, found.output_error)
 
 
 def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:

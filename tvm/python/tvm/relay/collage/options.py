@@ -165,6 +165,12 @@ class CollageOptions:
         _ANY,
         "file of arrays by input name (.npz) that whole plans run on; empty for made-up ones",
     )
+    original: str = _option(
+        "",
+        _ANY,
+        "the model's file, with whose outputs plans are compared; commands take the model itself, "
+        "none for none",
+    )
     verify: str = _option(
         "external",
         _one_of("all", "external", "none"),

@@ -21,6 +21,7 @@ from .files import check_file_path, write_whole
 from .function_report import FunctionReport
 from .graph_search import GraphSearch, GuardResult
 from .named_options import option
+from .original import Agreement
 from .placement import Placement, SeenPlans
 from .placement.seen import can_be_saved
 from .plans import TVM_ALONE
@@ -67,6 +68,7 @@ class Result:
     kernels: by which kernels the steps of its parts run, and what the others took.
     search: what the search of whole plans tried (option graph_search); None without one.
     executor: by which TVM runs what ships, and ran the guard's plans: "graph", "aot" or "vm".
+    original: how its outputs agree with those of the model's file; None where none was named.
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.
     """
@@ -87,6 +89,7 @@ class Result:
     kernels: tuple[KernelChoice, ...] = ()
     search: GraphSearch | None = None
     executor: str = "graph"
+    original: Agreement | None = None
     make_built: Callable[[], Built] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )

@@ -39,10 +39,13 @@ from .graph_search.known import KnownPlans
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .job import Job, OpLevel
+from .machine.cpu_lock import cpus_for_building
 from .measured import build_options, own_backend_modules
 from .measured.runner import Runner
 from .measured.session import measure_options, open_store, version_of
 from .named_options import option
+from .original import NONE as NO_ORIGINAL
+from .original import Original, check, exact_outputs
 from .placement.describe import describe_functions
 from .plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from .progress import one_step, steps
@@ -75,6 +78,27 @@ def check_search(options: Any) -> None:
         )
 
 
+def check_original(job: Job, model: Any) -> Original | None:
+    """How the module agrees with its original, a file or an ONNX model; None for none.
+    OriginalError where it does not."""
+    if not model or model == NO_ORIGINAL:
+        return None
+    how = EndToEnd(
+        functools.partial(_build_plan, job, job.records),
+        job.samples,
+        job.options.seed,
+        mod_name=job.build_options.get("mod_name", "default"),
+        executor=job.executor,
+        limit=job.limit,
+    )
+    with (
+        job.clock.phase("original"),
+        one_step("comparing", "the model with its original", job.options.progress),
+        cpus_for_building(),
+    ):
+        return check(model, job.prepared, how)
+
+
 def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
     """How whole plans are built and measured."""
     ship = functools.partial(_build_plan, job, found.records)
@@ -99,6 +123,8 @@ def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
         job.executor,
         functools.partial(one_step, "building", kind=job.options.progress),
         job.limit,
+        job.original.truth if job.original else None,
+        functools.partial(exact_outputs, job.prepared, limit=job.limit),
     )
 
 
@@ -255,6 +281,7 @@ def known_plans(
         "beside": reference,
         "accuracy_budget": job.options.accuracy_budget,
         "samples": _digest(samples),
+        **({"judged_by": job.original.agreement.by} if job.original else {}),
     }
     store = None
     if None not in versions.values():

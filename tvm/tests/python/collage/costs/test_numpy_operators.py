@@ -106,7 +106,8 @@ def test_all_are_tested():
     for parameters, *calls in GROUPS.values():
         mod = parse(f"def @main({parameters}) {{ ({', '.join(calls)},) }}")
         names |= {call.op.name for call in operator_calls(mod["main"].body)}
-    assert sorted(numpy_operators.OPERATORS.keys() - names) == []
+    of_64_bits = {"erf"}  # costs/test_reference.py
+    assert sorted(numpy_operators.OPERATORS.keys() - names - of_64_bits) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,6 @@ def test_what_is_no_number_is_compared_as_by_tvm(call):
 @pytest.mark.parametrize(
     "text",
     [
-        "def @main(%x: Tensor[(4), float64]) { exp(%x) }",
         "def @main(%x: Tensor[(4), float16]) { add(%x, %x) }",
         "def @main(%x: Tensor[(4), int32]) { add(%x, %x) }",
         "def @main(%x: Tensor[(2, 8), int8], %w: Tensor[(3, 8), int8]) "

@@ -2,6 +2,7 @@
 """What a candidate should compute, operator by operator, and how far others may be from it."""
 
 import json
+import math
 from importlib import import_module
 
 import numpy as np
@@ -139,6 +140,74 @@ def test_what_answers_otherwise_each_time_has_no_reference(monkeypatch):
     with pytest.raises(measure.Unsupported, match="erf answers otherwise each time"):
         evaluate(typed(parse("def @main(%x: $T) { erf(%x) }")))
     reference._kernel.cache_clear()
+
+
+def mixed():
+    """Operators of numpy's and of TVM's, a cast, whole numbers, and a tuple, in 32 bits."""
+    x = relay.var("x", shape=(4, 6))
+    rounded = relay.cast(relay.cast(x * relay.const(3.0), "int32"), "float32")
+    left, right = relay.split(relay.erf(x) + rounded, 2, axis=1)
+    scale = relay.const(np.linspace(1, 2, 12).reshape(4, 3).astype("float32"))
+    return relay.Function([x], relay.Tuple([relay.nn.dense(left, right * scale), relay.argmax(x)]))
+
+
+def test_exact_computes_with_64_bits_what_has_32():
+    mod = typed(mixed())
+    values, narrow = evaluate(mod)
+    wide = reference.evaluate(mod, values, BUILDER, exact=True)
+    assert [array.dtype for array in wide] == ["float64", narrow[1].dtype]
+    assert (wide[1] == narrow[1]).all()
+    x = values[0].astype("float64")
+    whole = (values[0] * np.float32(3)).astype("int32")
+    left, right = np.split(np.vectorize(math.erf)(x) + whole, 2, axis=1)
+    expected = left @ (right * np.linspace(1, 2, 12).reshape(4, 3).astype("float32")).T
+    np.testing.assert_allclose(wide[0], expected, rtol=1e-12)
+    assert np.abs(narrow[0] - expected).max() > 1e-8, "else this shows nothing"
+
+
+@pytest.mark.parametrize("make", [quantised, halves, normalised])
+def test_what_cannot_have_64_bits_stays_as_it_is(make):
+    mod = typed(make())
+    values, narrow = evaluate(mod)
+    for wide, own in zip(reference.evaluate(mod, values, BUILDER, exact=True), narrow):
+        assert wide.dtype == ("float64" if own.dtype == "float32" else own.dtype)
+        np.testing.assert_allclose(wide, own, rtol=1e-3, atol=1e-3)
+
+
+def test_what_watches_sees_each_value_and_may_give_another():
+    x = relay.var("x", shape=(3,))
+    mod = typed(relay.Function([x], relay.negative(relay.exp(x))))
+    seen = []
+
+    def watch(node, value):
+        if isinstance(node, relay.Call):
+            seen.append(node.op.name)
+            return np.full(3, 7, "float32") if node.op.name == "exp" else value
+        return value
+
+    [output] = reference.evaluate(mod, [np.zeros(3, "float32")], BUILDER, watch=watch)
+    assert seen == ["exp", "negative"] and (output == -7).all()
+
+
+def test_a_reference_of_64_bits_has_the_types_of_the_outputs(tmp_path):
+    candidate = measure.candidate_module(conv(), "tvm", "llvm", verify=True).to_json()
+    plain = reference.make_reference(candidate, str(tmp_path / "a.npz"), BUILDER, 0)
+    exact = reference.make_reference(candidate, str(tmp_path / "b.npz"), BUILDER, 0, exact=True)
+    assert plain == exact, "where there is little rounding nothing changes"
+    with np.load(tmp_path / "b.npz") as arrays:
+        assert arrays["output_0"].dtype == "float32"
+
+
+def test_a_tolerance_is_widened_by_rounding_and_by_nothing_else():
+    narrow = tolerance.Tolerance(1e-4, 1)
+    b = np.ones(4, "float32")
+    assert tolerance.widened(narrow, [b * np.float32(1.001)], [b]).relative == pytest.approx(
+        5e-4, 1e-3
+    )
+    assert tolerance.widened(narrow, [b * np.float32(1.00001)], [b]) == narrow
+    assert tolerance.widened(narrow, [b * np.float32(1.5)], [b]) == narrow
+    assert tolerance.widened(narrow, [np.arange(3)], [np.arange(1, 4)]) == narrow
+    assert tolerance.widened(narrow, [np.zeros(0, "float32")], [np.zeros(0, "float32")]) == narrow
 
 
 def test_a_reference_without_a_finite_number_is_none(tmp_path):

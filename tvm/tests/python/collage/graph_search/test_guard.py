@@ -15,7 +15,7 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.compile import build_vm
-from tvm.relay.collage.errors import MachineError
+from tvm.relay.collage.errors import MachineError, OriginalError
 from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.graph_search import (
     EndToEnd,
@@ -26,9 +26,10 @@ from tvm.relay.collage.graph_search import (
     libraries,
 )
 from tvm.relay.collage.graph_search.guard import GIVE_UP_RATIO, _of_trader
+from tvm.relay.collage.graph_search.libraries import Inputs, Truth
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.named_options import option
-from tvm.relay.collage.timing.comparison import paired_ratio
+from tvm.relay.collage.timing.comparison import ORIGINAL, paired_ratio
 
 ORDER = ["tvm", "dnnl", "collage"]
 
@@ -103,13 +104,17 @@ def fake_compare(monkeypatch):
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
         )
+        if options["truth"]:
+            with np.load(options["truth"]) as right:
+                asked["right"] = [right[name].tolist() for name in right.files]
         options["on_wait"]("waiting for another search")
         for done in (0, rounds):
             options["on_round"](done, rounds)
         fail = asked.get("fail", [])
         runs = [item.name for item in contestants if item.name not in fail]
-        rows = [ran(n, 1 + k, reference=runs[0]) for k, n in enumerate(runs)]
-        return [*rows, *(failed(name) for name in fail)]
+        used = asked.get("truth", runs[0] if runs else None)
+        rows = [ran(n, 1 + k, reference=used) for k, n in enumerate(runs)]
+        return [*rows, *(failed(name, asked.get("status", "crashed")) for name in fail)]
 
     monkeypatch.setattr(libraries, "compare", compare)
     return asked
@@ -318,6 +323,32 @@ def test_samples_are_run_on_and_the_other_inputs_are_made_up(fake_compare):
     guard(plans(), "tvm", EndToEnd(fake, samples={"x": given}))
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
     assert fake_compare["inputs"]["i"].shape == (3,)
+
+
+def truth():
+    arrays = {"x": np.ones((2, 4), "float32"), "i": np.ones(3, "int32")}
+    return Truth(Inputs(arrays, 0, True), [np.full(5, 7.0)])
+
+
+def test_plans_run_on_the_inputs_of_the_truth_and_are_compared_with_it(fake_compare):
+    asked = []
+    how = EndToEnd(fake, truth=truth(), exact=lambda inputs: asked.append(inputs))
+    fake_compare["truth"] = ORIGINAL
+    result = guard(plans(), "tvm", how)
+    assert fake_compare["right"] == [[7.0] * 5]
+    np.testing.assert_array_equal(fake_compare["inputs"]["x"], truth().inputs.arrays["x"])
+    assert (result.reference, result.unverified) == (ORIGINAL, "")
+    exact = fake_compare["options"]["exact"]
+    assert exact() is None and exact() is None and len(asked) == 1, "it is computed once"
+    assert asked[0].rows()[0].keys() == {"x", "i"}
+
+
+def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):
+    fake_compare.update(fail=ORDER, status="wrong_result")
+    with pytest.raises(OriginalError, match="differ from those of the original: .*tvm: wrong_res"):
+        guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
+    with pytest.raises(GuardUnavailable):
+        guard(plans(), "tvm", EndToEnd(fake))
 
 
 MADE_UP = "its inputs were made up: give real ones by the option sample_inputs"

@@ -106,6 +106,25 @@ def test_costs_are_counted_by_where_they_came_from(tmp_path):
         }
 
 
+@pytest.mark.parametrize(
+    "tolerances, status, measured",
+    [
+        ((1e-2, 1e-3), "measured", 1),
+        ((1e-4, 1e-2), "measured", 2),  # nearer to 64 bits than TVM's operators
+        ((1e-4, 1e-3), "wrong_result", 2),
+        ((1e-4, None), "wrong_result", 1),
+        ((0, 0), "wrong_result", 1),  # of whole numbers there is no other judge
+    ],
+)
+def test_what_differs_is_compared_once_more_with_64_bits(tmp_path, tolerances, status, measured):
+    log = str(tmp_path / "log")
+    candidate = fake_candidate("a", verify=True, tolerances=tolerances, error=5e-3, log=log)
+    with measure.MeasuredCostEstimator(fake_options(workers=1)) as estimator:
+        [cost] = estimator.estimate([candidate])
+    assert cost.status == status
+    assert (tmp_path / "log").read_text().count("measure") == measured
+
+
 def test_equal_candidates_are_measured_once(tmp_path):
     log = str(tmp_path / "log")
     with measure.MeasuredCostEstimator(fake_options()) as estimator:

@@ -14,6 +14,7 @@ import pytest
 from measure_fakes import contestant, measure
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import launch
+from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.timing import comparison, interleave
 
@@ -122,6 +123,70 @@ def test_a_wrong_contestant_never_wins():
     assert "off by 0.05" in worst.cost.message and worst.samples == ()
     free = compare([wrong, right], reference="right", rounds=6, rtol=None)
     assert free[0].name == "wrong"
+
+
+def test_given_outputs_count_before_those_of_any_reference(tmp_path):
+    truth = str(tmp_path / "truth.npz")
+    save_arrays(truth, {"output_0": np.array([1.0, 2.2])})
+    others = [contestant("tvm"), contestant("right", outputs=[[1.0, 2.2]])]
+    results = compare(others, reference="tvm", rounds=3, truth=truth)
+    assert [(r.name, r.cost.status, r.reference) for r in results] == [
+        ("right", "measured", comparison.ORIGINAL),
+        ("tvm", "wrong_result", comparison.ORIGINAL),
+    ]
+    assert results[0].output_error < 1e-6
+
+
+# Of the largest value, 1: TVM is 5e-4 off what 64 bits give.
+BY_64_BITS = [np.array([1.0, 0.5])]
+TVM_ROUNDS = [[1.0, 0.5005]]
+
+
+@pytest.mark.parametrize(
+    "reference, own, is_right",
+    [
+        (TVM_ROUNDS, 0.5, True),  # exact
+        (TVM_ROUNDS, 0.50005, True),  # within the limit of it
+        (TVM_ROUNDS, 0.4996, True),  # nearer than TVM, on the other side
+        (TVM_ROUNDS, 0.4994, False),  # further
+        ([[1.0, 0.5]], 0.4996, False),  # TVM is exact
+        ([[1.0, 0.7]], 0.6, False),  # that is no rounding of TVM's
+        ([[1.0, 0.7]], 0.5, True),
+    ],
+)
+def test_who_is_no_further_from_64_bits_than_tvm_is_right(reference, own, is_right):
+    asked = []
+
+    def exact():
+        asked.append(1)
+        return BY_64_BITS
+
+    contestants = [contestant("tvm", outputs=reference), contestant("other", outputs=[[1.0, own]])]
+    found = compare(contestants, reference="tvm", rounds=3, exact=exact)
+    by_name = {item.name: item.cost for item in found}
+    assert by_name["tvm"].status == "measured" and len(asked) == 1
+    assert by_name["other"].status == ("measured" if is_right else "wrong_result")
+    assert ("beside tvm, and by" in by_name["other"].message) == is_right
+    without = compare(contestants, reference="tvm", rounds=3, exact=lambda: None)
+    assert {item.name: item.cost.status for item in without}["other"] == "wrong_result"
+
+
+def test_64_bits_are_not_asked_for_where_outputs_agree():
+    def exact():
+        raise AssertionError("it is asked")
+
+    results = compare([contestant("a"), contestant("b")], reference="a", rounds=3, exact=exact)
+    assert all(item.cost.status == "measured" for item in results)
+
+
+def test_tvm_too_is_judged_by_64_bits_where_there_is_an_original(tmp_path):
+    truth = str(tmp_path / "truth.npz")
+    save_arrays(truth, {"output_0": np.array([1.0, 0.50001])})
+    plans = [contestant("tvm", outputs=TVM_ROUNDS), contestant("other", outputs=[[1.0, 0.6]])]
+    options = {"truth": truth, "exact": lambda: BY_64_BITS}
+    results = compare(plans, reference="tvm", rounds=3, **options)
+    assert [item.cost.status for item in results] == ["measured", "wrong_result"]
+    assert "beside the original, and by 5.0e-04 beside 64 bits" in results[0].cost.message
 
 
 def test_a_failed_reference_leaves_outputs_uncompared():
@@ -242,3 +307,12 @@ def test_who_was_given_up_is_never_the_best(monkeypatch):
     assert (best.name, other.name) == ("stayed", "left")
     assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0
     assert other.cost.message == "given up"
+
+
+def test_small_outputs_are_off_an_original_by_a_share_of_numbers_near_one():
+    small, off = [np.full(3, 1e-3)], [np.full(3, 1e-3 + 4e-7)]
+    assert comparison.output_error(off, small) == pytest.approx(4e-4)
+    assert comparison.output_error(off, small, comparison.LEAST_SCALE) == pytest.approx(8e-5)
+    large = [np.full(3, 2.0)]
+    args = [np.full(3, 2.2)], large
+    assert comparison.output_error(*args, comparison.LEAST_SCALE) == comparison.output_error(*args)

@@ -37,6 +37,7 @@ from . import (
     backends,
     bench,
     cache,
+    check,
     compile,
     completion,
     doctor,
@@ -50,7 +51,7 @@ from .parser import Parser, is_json_lines, line_of
 
 # Each module's add_parser(commands) adds a parser whose default `run` takes the parsed arguments
 # and returns the exit code.
-_COMMANDS = (compile, run, report, explain, bench, doctor, backends, store, cache, tt)
+_COMMANDS = (compile, check, run, report, explain, bench, doctor, backends, store, cache, tt)
 
 
 # Advice of TVM's, once a build, to tune what was not: `collage` says what is to be done.

@@ -18,7 +18,7 @@ from tvm_collage.interrupt import ended_by_interrupt
 from tvm_collage.supervisor import must_end
 
 from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
-from ..file_kinds import kind_of
+from ..file_kinds import kind_of, original_of
 from ..files import check_report_path, why_no_file
 from ..importer import quick_import
 from ..messages import last_line
@@ -178,8 +178,9 @@ def optimized(
 ) -> Result:
     """The model's result; see optimize."""
     mod, params, targets, chosen = request or request_of(options)
+    original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
-        return optimize(mod, params, targets, chosen, placement=placement)
+        return optimize(mod, params, targets, chosen, placement=placement, original=original)
 
 
 def library_path(text: str) -> str:

@@ -17,7 +17,7 @@ from ..files import check_file_path, write_report
 from ..options import option_table
 from ..placement import Placement
 from ..progress import one_step
-from ..report import doubt, explained_mark, head_lines
+from ..report import agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
@@ -147,10 +147,11 @@ def _tell(
     ships, latency, advice = head_lines(report)
     if options.json:
         facts = {"plan": report["plan"], "ships": ships, "latency": latency, "next": advice}
+        facts["original"] = report["original"]
         print(json.dumps({**facts, "files": files}, indent=1))
         return
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
-    print("\n".join([ships, latency, *wrote]))
+    print("\n".join(filter(None, [ships, latency, agreement_line(report), *wrote])))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
         why = f"why: collage explain {library}" if report["functions"] else ""

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators as numpy computes them, which needs no build and shares no code with any backend.
 
-Only float32, only fixed shapes, only the layouts of frontends: for the rest the answer is None, and
-the caller asks TVM. Test: costs/test_numpy_operators.py, operator by operator against TVM.
+Only floats of 32 or 64 bits, only fixed shapes, only the layouts of frontends: for the rest the
+answer is None, and the caller asks TVM. Test: costs/test_numpy_operators.py, operator by operator
+against TVM.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,27 +17,29 @@ import tvm
 from tvm.relay import expr as _expr
 
 Array = np.ndarray
-_DTYPE = "float32"
+_DTYPES = ("float32", "float64")
 
 
 def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array | None:
-    """The result of an operator call on these operands, a tuple's fields as a list; None where
-    numpy is not asked. Precondition: types are inferred."""
+    """The result of an operator call on these operands, a tuple's fields as a list, in their type,
+    which may be finer than the call's; None where numpy is not asked. Precondition: types are
+    inferred."""
     rule = OPERATORS.get(call.op.name)
     kind = call.checked_type
     arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
-    if rule is None or not isinstance(kind, tvm.ir.TensorType) or kind.dtype != _DTYPE:
+    if rule is None or not isinstance(kind, tvm.ir.TensorType) or kind.dtype not in _DTYPES:
         return None
     if not all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
         return None
-    if not all(array.dtype == _DTYPE and array.size for array in arrays):
+    dtypes = {array.dtype.name for array in arrays}
+    if len(dtypes) != 1 or not dtypes.issubset(_DTYPES) or not all(each.size for each in arrays):
         return None
     with np.errstate(all="ignore"):  # what is not finite is not compared
         result = rule(call, *operands)
     # An attribute that numpy reads otherwise gives another shape.
     if result is None or list(result.shape) != _shape(call):
         return None
-    return np.asarray(result, _DTYPE)
+    return np.asarray(result, arrays[0].dtype)
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -56,7 +60,14 @@ def _clip(call: _expr.Call, data: Array) -> Array:
 
 
 def _leaky_relu(call: _expr.Call, data: Array) -> Array:
-    return np.where(data > 0, data, data * np.float32(call.attrs.alpha))
+    return np.where(data > 0, data, data * data.dtype.type(call.attrs.alpha))
+
+
+def _erf(call: _expr.Call, data: Array) -> Array | None:
+    """With 64 bits alone, for which TVM's own has no more digits than for 32."""
+    if data.dtype != "float64":
+        return None
+    return np.frompyfunc(math.erf, 1, 1)(data).astype(data.dtype)
 
 
 def _bias_add(call: _expr.Call, data: Array, bias: Array) -> Array:
@@ -131,7 +142,7 @@ def _convolution(call: _expr.Call, data: Array, weight: Array) -> Array | None:
     shape, groups = _shape(call), attrs.groups
     data = data.reshape(data.shape[0], groups, data.shape[1] // groups, *data.shape[2:])
     weight = weight.reshape(groups, weight.shape[0] // groups, *weight.shape[1:])
-    result = np.zeros((*data.shape[:2], weight.shape[1], int(np.prod(shape[2:]))), _DTYPE)
+    result = np.zeros((*data.shape[:2], weight.shape[1], int(np.prod(shape[2:]))), data.dtype)
     steps = list(zip(_ints(attrs.strides), _ints(attrs.dilation), shape[2:], strict=True))
     for tap in np.ndindex(weight.shape[3:]):
         seen: list[Any] = [
@@ -165,6 +176,7 @@ OPERATORS: dict[str, Callable[..., Array | None]] = {
     "log": _elementwise(np.log),
     "sqrt": _elementwise(np.sqrt),
     "rsqrt": _elementwise(lambda data: 1 / np.sqrt(data)),
+    "erf": _erf,
     "tanh": _elementwise(np.tanh),
     "sigmoid": _elementwise(lambda data: 1 / (1 + np.exp(-data))),
     "nn.relu": _elementwise(lambda data: _larger(data, 0)),

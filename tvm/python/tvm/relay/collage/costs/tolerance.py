@@ -35,6 +35,8 @@ _COARSER = tuple(RELATIVE)
 # step of 8 bits that falls the other way moves all that follows.
 OUTPUT = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "8 bit": 1e-1}
 _EIGHT_BITS = ("int8", "uint8")
+# What is off by more than that is not off by the rounding of 32 bits, whoever computed it.
+ROUNDING = 1e-2
 # Booleans, and indices of a greatest value, computed from floats: so many may flip at a near tie.
 _FLIPS = 1e-3
 
@@ -66,6 +68,27 @@ def output_tolerance(mod: tvm.IRModule) -> float:
     """max|a-b| / max|b| of a whole model's outputs. Precondition: types are inferred."""
     calls = operator_calls(mod)
     return OUTPUT[_coarsest(calls, _roundings(calls)) or "float32"]
+
+
+def widened(
+    tolerance: Tolerance, outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray]
+) -> Tolerance:
+    """The tolerance that these outputs need too, which are off the truth by rounding alone."""
+    found = max(map(_relative, outputs, truth), default=0.0)
+    is_rounding = tolerance.relative < found <= ROUNDING
+    return tolerance._replace(relative=found) if is_rounding else tolerance
+
+
+def _relative(a: np.ndarray, b: np.ndarray) -> float:
+    """The tolerance that floats need; 0 for what has no floats."""
+    if b.dtype.kind != "f" or not b.size:
+        return 0.0
+    defined = np.isfinite(b)
+    known = np.where(defined, b, 0.0).astype("float64")
+    bound = np.abs(known) + _root_mean_square(known)
+    error = np.where(defined, np.abs(a.astype("float64") - known), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return float(np.max(np.where(error > 0, error / bound, 0.0)))
 
 
 def _roundings(calls: list[_expr.Call]) -> int:

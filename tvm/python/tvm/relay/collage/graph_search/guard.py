@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guard: whole plans are built and measured interleaved, and only the fastest ships.
 
-Every plan runs in a process of its own; outputs are compared with TVM's.
+Every plan runs in a process of its own; outputs are compared with those of the model's original
+file, or with TVM's where there is none.
 Test: graph_search/test_guard.py.
 """
 
@@ -19,10 +20,11 @@ import tvm
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
 from ..costs.tolerance import output_tolerance
+from ..errors import OriginalError
 from ..machine.cpu_lock import cpus_for_building
 from ..progress import OnStep, untold, waiting
 from ..sample_inputs import ADVICE
-from ..timing.comparison import Comparison
+from ..timing.comparison import ORIGINAL, Comparison
 from ..timing.rounds import Further
 from .decide import Limits, in_question, may_ship, simplest_first
 from .libraries import EndToEnd, GuardUnavailable
@@ -45,9 +47,10 @@ class GuardResult:
 
     ``libraries``: library by name of a plan that builds; all but the winner's are built each time
     that they are asked for, since a model's weights take memory. ``reference``: the plan whose
-    outputs the winner's were compared with, itself when no other ran. ``unverified``: why that is
-    less than outputs compared with those of the wanted reference; empty when they were. A plan that
-    is equal to another has its figures and library, and its name in ``Comparison.same_as``.
+    outputs the winner's were compared with, itself when no other ran, or ORIGINAL. ``unverified``:
+    why that is less than outputs compared with those of the wanted reference; empty when they were.
+    A plan that is equal to another has its figures and library, and its name in
+    ``Comparison.same_as``.
     """
 
     comparisons: list[Comparison]
@@ -84,13 +87,14 @@ def guard(
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
-    ``reference`` is the plan whose outputs are right (the next simplest that runs stands in for
-    it); ``failed`` are plans that could not be made, for the report; ``same_as`` maps plans to
-    equal ones, which are built and measured for them; ``rounds`` are run at least, more for up to
-    ``seconds`` while plans cannot be told apart; a plan over ``limits`` does not ship. A plan that
-    trades accuracy is nobody's reference.
+    ``reference`` is the plan whose outputs are right where ``how`` has no truth (the next simplest
+    that runs stands in for it); ``failed`` are plans that could not be made, for the report;
+    ``same_as`` maps plans to equal ones, which are built and measured for them; ``rounds`` are run
+    at least, more for up to ``seconds`` while plans cannot be told apart; a plan over ``limits``
+    does not ship. A plan that trades accuracy is nobody's reference.
     ``on_step`` is told of each plan to build and of each round.
-    Raises what ``how.opened`` raises, OptionError when all that run are over the limits, and
+    Raises what ``how.opened`` raises, OptionError when all that run are over the limits,
+    OriginalError when no plan is right and the reference's outputs differ from the truth, and
     GuardUnavailable when no plan builds or runs.
     """
     same_as = same_as or {}
@@ -130,12 +134,16 @@ def guard(
     try:
         winner = choose(comparisons, order)
     except RuntimeError as error:
+        is_wrong = {c.name for c in comparisons if c.cost.status == CostStatus.WRONG_RESULT}
+        if how.truth and reference in is_wrong:
+            raise OriginalError(f"outputs differ from those of the original: {error}") from error
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     modules = {name: plans[name] for name in libraries}
     library = None if how.ship else libraries[winner]  # None of a fork's
     kept = _Libraries(modules, how, winner, library)
     used = {item.name: item for item in comparisons}[winner].reference
-    unverified = _why_unverified(comparisons, winner, used, reference, advice)
+    wanted = ORIGINAL if how.truth else reference
+    unverified = _why_unverified(comparisons, winner, used, wanted, advice)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
     return GuardResult(comparisons, winner, kept, used, unverified).with_equals(same_as)

@@ -46,6 +46,28 @@ class GuardUnavailable(Exception):
     """The model cannot be measured end to end, whatever its plan; the message says why."""
 
 
+class Inputs(NamedTuple):
+    """Arrays by name; how many sets of them are stacked there (0: one, which is not), and whether
+    any of them is made up."""
+
+    arrays: Mapping[str, np.ndarray]
+    sets: int
+    has_made_up: bool
+
+    def rows(self) -> list[dict[str, np.ndarray]]:
+        """Each set by itself."""
+        if not self.sets:
+            return [dict(self.arrays)]
+        return [{name: array[k] for name, array in self.arrays.items()} for k in range(self.sets)]
+
+
+class Truth(NamedTuple):
+    """Right outputs, those of all sets one set after the other, on these inputs."""
+
+    inputs: Inputs
+    outputs: Sequence[np.ndarray]
+
+
 @dataclasses.dataclass(frozen=True)
 class EndToEnd:
     """How the whole plans of a module are built and measured.
@@ -58,7 +80,9 @@ class EndToEnd:
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
     files alone. telling(plan) -> shows, around a block, that a plan is built after all.
     limit: where it is set a fork builds the guard's plans, so that one that hangs or crashes does
-    not take the others along, and rounds end in time.
+    not take the others along, and rounds end in time. truth: what the outputs are to be, and on
+    which inputs. exact(inputs) -> outputs that were computed with 64 bits, or None, asked where
+    outputs differ.
     """
 
     build: Callable[[tvm.IRModule], Any]
@@ -74,22 +98,32 @@ class EndToEnd:
     executor: str = GRAPH
     telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
     limit: TimeLimit = NO_LIMIT
+    truth: Truth | None = None
+    exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
+
+    def inputs_of(self, reference: tvm.IRModule) -> Inputs:
+        """Inputs of a plan. GuardUnavailable when they cannot be made up."""
+        has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
+        has_ways = self.executor == VM and has_several_ways(reference)
+        sets = SETS if has_ways and has_made_up else 0
+        return Inputs(make_inputs(reference, self.seed, self.samples, sets), sets, has_made_up)
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
         """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
         made up; MachineError without a C++ compiler or without room for temporary files."""
-        has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
-        has_ways = self.executor == VM and has_several_ways(reference)
-        sets = SETS if has_ways and has_made_up else 0
-        inputs = make_inputs(reference, self.seed, self.samples, sets)
+        inputs = self.truth.inputs if self.truth else self.inputs_of(reference)
         if not self.compiler:
             require_compiler()
         with make_scratch() as folder:
-            file = os.path.join(folder, "inputs.npz")
+            file, truth = os.path.join(folder, "inputs.npz"), ""
             with machine_errors("the inputs of whole plans cannot be written"):
-                save_arrays(file, inputs)
-            yield Scratch(folder, file, has_made_up, sets)
+                save_arrays(file, inputs.arrays)
+                if self.truth:
+                    truth = os.path.join(folder, "truth.npz")
+                    save_arrays(truth, {f"output_{i}": a for i, a in enumerate(self.truth.outputs)})
+            exact = self.exact and functools.cache(functools.partial(self.exact, inputs))
+            yield Scratch(folder, file, inputs.has_made_up, inputs.sets, truth, exact)
 
     def make_files(
         self,
@@ -165,6 +199,7 @@ class EndToEnd:
         ]
         if self.limit.is_set:
             options["seconds"] = max(0.0, self.limit.left())
+        options |= {"truth": scratch.truth, "exact": scratch.exact}
         asked = (contestants, references, rounds, limits)
         return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
 
@@ -179,12 +214,15 @@ class Linked(NamedTuple):
 @dataclasses.dataclass(frozen=True)
 class Scratch:
     """A folder for libraries, a file of inputs, whether any of these is made up, and how many sets
-    of them are stacked there (0: one, which is not)."""
+    of them are stacked there (0: one, which is not); a file of right outputs, "" where nobody knows
+    them, and what computes outputs with 64 bits."""
 
     folder: str
     inputs: str
     has_made_up: bool
     sets: int = 0
+    truth: str = ""
+    exact: Callable[[], Sequence[np.ndarray] | None] | None = None
 
 
 def build_all(

@@ -245,11 +245,13 @@ class MeasuredCostEstimator:
 
     def _on_built(self, item: _Item, library: str) -> OnReply:
         """What a build's reply leads to: a reference if the candidate is to be verified, then a
-        measurement, or two if the first is noisy."""
+        measurement, or two if the first is noisy. Outputs that are not the reference's may be the
+        better ones: they are compared once more, with what 64 bits give."""
         candidate = item[1]
         kept: Cost | None = None
         retries = self.options.noisy_retries
         doubt = ""
+        is_exact = False
 
         def on_built(reply: Reply) -> None:
             self._progress.on_built()
@@ -280,19 +282,36 @@ class MeasuredCostEstimator:
             self.runner.submit(job, lambda reply: on_measured(job, reply))
 
         def on_measured(job: Job, reply: Reply) -> None:
-            nonlocal kept, retries
+            nonlocal kept, retries, is_exact
             # Neither is the candidate's doing.
             is_lost = reply.outcome == "lost" or bool(reply.fault)
             if kept is None or not is_lost:
                 cost = with_doubt(cost_of(reply), doubt)
                 kept = better(kept, _with_load(cost, self.runner.load()))
+            if kept.status == CostStatus.WRONG_RESULT and not is_exact:
+                is_exact = True
+                exact = reference_job(self.options, candidate, reference_of(library), exact=True)
+                self._pool.submit(exact, functools.partial(on_exact, job, reply))
+                return
             if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:
-                _remove(library)
-                _remove(reference_of(library))
-                self._record(item, kept, reply)
+                end(kept, reply)
+
+        def on_exact(job: Job, before: Reply, reply: Reply) -> None:
+            nonlocal kept
+            tolerance = reply.value["tolerance"] if reply.outcome == "ok" else None
+            if tolerance is None or not tolerance[0]:  # whole numbers have no rounding
+                end(cost_of(before), before)
+                return
+            kept = None
+            measure(job.arguments["arguments"]["build"], tolerance)
+
+        def end(cost: Cost, last: Reply) -> None:
+            _remove(library)
+            _remove(reference_of(library))
+            self._record(item, cost, last)
 
         return on_built
 

@@ -34,12 +34,16 @@ def build_job(options: MeasureOptions, candidate: CandidateModule, library: str)
     return _call(options.build_step, arguments, options.build_timeout)
 
 
-def reference_job(options: MeasureOptions, candidate: CandidateModule, file: str) -> Job:
+def reference_job(
+    options: MeasureOptions, candidate: CandidateModule, file: str, exact: bool = False
+) -> Job:
+    """exact: what it should compute with 64 bits."""
     arguments = {
         "candidate": candidate.to_json(),
         "file": file,
         "builder": options.builder,
         "seed": options.seed,
+        "exact": exact,
     }
     return _call(options.reference_step, arguments, options.build_timeout)
 

@@ -15,7 +15,7 @@ from .forms import (
 )
 from .full import full_report, with_search_of
 from .graph import to_dot
-from .head import doubt, explained_mark, head_lines
+from .head import agreement_line, doubt, explained_mark, head_lines
 from .history import plot_history
 from .notebook import notebook_html
 from .picture import MOST_BOXES
@@ -35,6 +35,7 @@ __all__ = [
     "MOST_BOXES",
     "PICTURES",
     "Summary",
+    "agreement_line",
     "check_has_ratios",
     "check_is_full",
     "compare_plans",

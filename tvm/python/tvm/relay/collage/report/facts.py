@@ -15,6 +15,7 @@ from ..costs.kernel import KernelChoice
 from ..costs.statistics import Interval
 from ..function_report import FunctionReport, ReportedPart
 from ..graph_search.coarse import SLACK
+from ..original import Agreement
 from ..plans import EXACT, MERGED, ONE_THREAD, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
 from ..timing.comparison import DEPENDENT_ROUNDS
 from .placement import placement_of
@@ -49,8 +50,9 @@ def result_to_json(result: Any) -> dict[str, Any]:
     `not_verified` (asked for, but there was nothing to compare with). kernels: by which of its
     kernels each step runs that has several, and what each took. schedules: how many tuning records
     TVM's kernels may have of whom, {} without any. transfers: how many schedules of other kernels
-    came to what when they were tried, {} for none. graph_search: what the search of whole plans
-    tried, in that order (GraphSearch.to_json), null without one. summary: one line.
+    came to what when they were tried, {} for none. original: how outputs agree with those of the
+    model's file (Agreement), null where none was named. graph_search: what the search of whole
+    plans tried, in that order (GraphSearch.to_json), null without one. summary: one line.
     """
     host = result.host.kind.name
     comparisons = result.guard.comparisons if result.guard else []
@@ -62,6 +64,7 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "executor": result.executor,
         "guard_skipped": result.guard_skipped,
         "unverified": result.guard.unverified if result.guard else "",
+        "original": _original(result.original),
         "plans": compare_plans(comparisons, singles, result.plan),
         "placement": placement_of(result.mod, TVM_ALONE),
         "functions": [_function(row, host, failed) for row in result.partitioned],
@@ -73,6 +76,12 @@ def result_to_json(result: Any) -> dict[str, Any]:
         "graph_search": result.search.to_json() if result.search else None,
     }
     return {"summary": Summary(report), **report}
+
+
+def _original(agreement: Agreement | None) -> dict[str, Any] | None:
+    if agreement is None:
+        return None
+    return {**dataclasses.asdict(agreement), "summary": agreement.Summary()}
 
 
 def costs_asked(report: FunctionReport) -> dict[str, int]:

@@ -36,6 +36,12 @@ _TOP = {
 }
 # Those of the report that a replay is of which are about its measurements.
 _DECISION = ("plan", "guard_skipped", "plans", "costs")
+_ORIGINAL = {
+    "by": ("string", "the runtime that ran the file, with its version; empty where none did"),
+    "error": (["number", "null"], "max|a-b| / max|b|; null where nothing was compared"),
+    "why": ("string", "what kept it from that, or what is to be known of a large error"),
+    "summary": ("string", "one line"),
+}
 _FUNCTION = {
     "function": ("string", "the global function"),
     "nodes": ("integer", "how many its graph has"),
@@ -121,6 +127,10 @@ def report_schema() -> dict[str, Any]:
                 "description": "what the search of whole plans tried; null without one",
                 "anyOf": [{"type": "object"}, {"type": "null"}],
             },
+            "original": {
+                "description": "how outputs agree with those of the model's file; null for none",
+                "anyOf": [_object(_ORIGINAL), {"type": "null"}],
+            },
             "decision": {
                 "description": "of a replay what was measured for its decision; else null",
                 "anyOf": [
@@ -130,13 +140,13 @@ def report_schema() -> dict[str, Any]:
             },
             "placements": {"$ref": "#/$defs/SeenPlans"},
         },
-        "required": [*_TOP, "functions", "graph_search", "decision", "placements"],
+        "required": [*_TOP, "functions", "graph_search", "original", "decision", "placements"],
         "additionalProperties": False,
         "$defs": defs,
     }
 
 
-def _object(fields: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _object(fields: dict[str, tuple[Any, str]]) -> dict[str, Any]:
     return {
         "type": "object",
         "properties": _described(fields),
@@ -145,7 +155,7 @@ def _object(fields: dict[str, tuple[str, str]]) -> dict[str, Any]:
     }
 
 
-def _described(fields: dict[str, tuple[str, str]]) -> dict[str, Any]:
+def _described(fields: dict[str, tuple[Any, str]]) -> dict[str, Any]:
     return {
         name: {"description": meaning, "type": kind} for name, (kind, meaning) in fields.items()
     }

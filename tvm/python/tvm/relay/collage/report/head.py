@@ -43,6 +43,12 @@ def _latency(report: dict[str, Any]) -> str:
     return f"{text}; the next plan, {second['name']}, takes {times}."
 
 
+def agreement_line(report: dict[str, Any]) -> str:
+    """How outputs agree with those of the model's file; "" where none was named."""
+    found = report.get("original")
+    return f"{found['summary'][0].upper()}{found['summary'][1:]}." if found else ""
+
+
 def doubt(report: dict[str, Any]) -> str:
     """What makes the figures doubtful, and what to do next; "" for nothing."""
     busy = busy_text(report)

@@ -25,7 +25,7 @@ from .facts import (
     result_to_json,
     transfers_text,
 )
-from .head import head_lines
+from .head import agreement_line, head_lines
 from .times import plan_time, sum_remark, time_text
 from .unplaced import by_region, reason_text
 
@@ -87,6 +87,8 @@ def print_decision(report: dict[str, Any], console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
     if report["guard_skipped"]:
         console.print(f"Not measured end to end: {escape(report['guard_skipped'])}")
+    if line := agreement_line(report):
+        console.print(line, highlight=False, markup=False)
     if report["unverified"]:
         console.print(f"Not verified: {escape(report['unverified'])}")
     if report["graph_search"]:

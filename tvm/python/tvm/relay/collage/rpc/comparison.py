@@ -33,6 +33,8 @@ def compare_on_device(
     rounds: int = 30,
     rtol: float | None | Mapping[str, float] = 1e-4,
     *,
+    truth: str = "",
+    exact: Any = None,
     further: Further | None = None,
     on_round: Callable[[int, int], None] | None = None,
     on_wait: Callable[[str], None] | None = None,
@@ -40,17 +42,20 @@ def compare_on_device(
 ) -> list[Comparison]:
     """As measure.compare; contestants are libraries (Contestant.of_library). What `further` asks is
     a functools.partial of a module's function with JSON keywords, other options are JSON values;
-    on_round is told of the end alone, on_wait of nothing. Raises DeviceError when no device is
-    left, RuntimeError when the comparison itself fails there."""
+    on_round is told of the end alone, on_wait of nothing, and `exact`, which is of this process, is
+    not asked. Raises DeviceError when no device is left, RuntimeError when the comparison itself
+    fails there."""
     for contestant in contestants:
         if not {"library", "inputs"} <= set(contestant.arguments):
             raise ValueError(f"contestant {contestant.name!r} is no library")
     files = {c.arguments[name] for c in contestants for name in ("library", "inputs")}
+    files |= {truth} if truth else set()
     arguments = {
         "contestants": [dataclasses.asdict(c) for c in contestants],
         "reference": reference if isinstance(reference, str) else list(reference or []),
         "rounds": rounds,
         "rtol": rtol,
+        "truth": truth,
         "further": None if further is None else _further_to_json(further),
         "options": options,
     }
@@ -73,6 +78,7 @@ def compare_here(
     reference: str | list[str],
     rounds: int,
     rtol: float | None | dict[str, float],
+    truth: str,
     further: list[Any] | None,
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:
@@ -82,7 +88,9 @@ def compare_here(
         options["further"] = Further(functools.partial(resolve(path), **keywords), seconds)
     if options.get("race") is not None:
         options["race"] = Race(*options["race"])
-    found = compare([Contestant(**c) for c in contestants], reference, rounds, rtol, **options)
+    found = compare(
+        [Contestant(**c) for c in contestants], reference, rounds, rtol, truth=truth, **options
+    )
     return [{**dataclasses.asdict(item), "cost": item.cost.to_json()} for item in found]
 
 

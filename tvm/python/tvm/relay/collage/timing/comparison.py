@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,10 +21,16 @@ from ..costs.statistics import (
     ratio_interval,
     relative_to_fastest,
 )
+from ..costs.tolerance import ROUNDING
 from .interleave import Contestant, Samples, measure_interleaved
 
 # What is said of an interval whose rounds depend on each other.
 DEPENDENT_ROUNDS = "rounds depend on those before: the interval is too narrow"
+# The reference's name where that is no contestant, but what the model's original file computes.
+ORIGINAL = "the original"
+# Runtimes compute sigmoid, tanh and exp to some roundings of one, however small the result is. So
+# outputs that are all smaller than this are off an original's by a share of this.
+LEAST_SCALE = 5e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,6 +73,9 @@ def compare(
     reference: str | Sequence[str] | None = None,
     rounds: int = 30,
     rtol: float | None | Mapping[str, float] = 1e-4,
+    *,
+    truth: str = "",
+    exact: Callable[[], Sequence[np.ndarray] | None] | None = None,
     **options: Any,
 ) -> list[Comparison]:
     """Measure interleaved and compare; the best first, failures last.
@@ -74,18 +83,44 @@ def compare(
     reference: the contestant whose outputs are right, or several by preference, of which the first
     that has outputs counts; another whose output error is above rtol (its own, where rtol is by
     name) gets the status wrong_result and is not timed. If every reference failed, outputs are not
-    compared. ValueError for a reference that does not take part. Options: measure_interleaved's.
+    compared. ValueError for a reference that does not take part.
+    truth: an .npz file of right outputs, which count before any reference's. exact: gives outputs
+    that were computed with 64 bits, or None; it is asked where a contestant would be wrong, who is
+    right if it is within rtol of these, or no further from them than the right outputs are, or the
+    first reference's. Options: measure_interleaved's.
     """
     references = [reference] if isinstance(reference, str) else list(reference or [])
     for name in references:
         if name not in [c.name for c in contestants]:
             raise ValueError(f"the reference {name!r} is none of the contestants")
+    given = _arrays_of(truth) if truth else []
+    least = LEAST_SCALE if given else 0.0
+    remarks: dict[str, str] = {}
 
     def judge(results: Mapping[str, Samples]) -> dict[str, Cost]:
-        return _wrong_results(_output_errors(results, references)[1], rtol)
+        outputs = {name: result.outputs for name, result in results.items() if result.outputs}
+        source, right = _right_outputs(outputs, references, given)
+        wrong = _wrong_results(_output_errors(outputs, right, least), rtol)
+        rounded = exact() if wrong and exact is not None else None
+        if rounded is None:
+            return wrong
+        known = [right, *(outputs[name] for name in references[:1] if name in outputs)]
+        errors = _output_errors(outputs, rounded, least)
+        allowed = _rounding_in([output_error(each, rounded, least) for each in known])
+        still = _wrong_results(errors, rtol, allowed)
+        remarks.update(
+            (
+                name,
+                f"{wrong[name].message} beside {source}, and by {errors[name]:.1e} beside 64 bits",
+            )
+            for name in wrong.keys() - still.keys()
+        )
+        return {name: cost for name, cost in wrong.items() if name in still}
 
     results = measure_interleaved(contestants, rounds, judge=judge, **options)
-    source, errors = _output_errors(results, references)
+    outputs = {name: result.outputs for name, result in results.items() if result.outputs}
+    source, right = _right_outputs(outputs, references, given)
+    errors = _output_errors(outputs, right, least)
     costs = {name: result.cost() for name, result in results.items()}
     usable = [name for name, cost in costs.items() if cost.is_usable]
     usable = best_first({name: results[name].seconds for name in usable})
@@ -99,16 +134,27 @@ def compare(
     return [
         Comparison(
             name,
-            costs[name],
+            _with_remark(costs[name], remarks.get(name, "")),
             ratios.get(name),
-            errors[name],
+            errors.get(name),
             tuple(results[name].seconds),
-            source if errors[name] is not None else None,
+            source if name in errors else None,
             is_dependent=name in dependent,
             memory_bytes=results[name].memory_bytes,
         )
         for name in order
     ]
+
+
+def _with_remark(cost: Cost, remark: str) -> Cost:
+    text = "; ".join(filter(None, (cost.message, remark)))
+    return dataclasses.replace(cost, message=text)
+
+
+def _arrays_of(file: str) -> list[np.ndarray]:
+    """What an .npz file of outputs holds, in its order."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return [arrays[name] for name in arrays.files]
 
 
 def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
@@ -122,30 +168,46 @@ def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
     return order
 
 
+def _right_outputs(
+    outputs: Mapping[str, Sequence[np.ndarray]],
+    references: Sequence[str],
+    given: Sequence[np.ndarray],
+) -> tuple[str | None, Sequence[np.ndarray]]:
+    """Whose outputs are right, and these: the given ones, else those of the first reference that
+    has any."""
+    if given:
+        return ORIGINAL, given
+    source = next((name for name in references if name in outputs), None)
+    return source, outputs[source] if source is not None else []
+
+
 def _output_errors(
-    results: Mapping[str, Samples], references: Sequence[str]
-) -> tuple[str | None, dict[str, float | None]]:
-    """The first reference that has outputs, and everybody's error against them."""
-    source = next((name for name in references if results[name].outputs), None)
-    truth = results[source].outputs if source is not None else []
-    return source, {
-        name: output_error(r.outputs, truth) if truth and r.outputs else None
-        for name, r in results.items()
-    }
+    outputs: Mapping[str, Sequence[np.ndarray]], right: Sequence[np.ndarray], least: float
+) -> dict[str, float]:
+    """Everybody's error; nobody's where nothing is known to be right."""
+    found = outputs.items() if right else ()
+    return {name: output_error(own, right, least) for name, own in found}
+
+
+def _rounding_in(errors: Sequence[float]) -> float:
+    """The largest of the errors that may come of rounding; 0 for none."""
+    return max((error for error in errors if error <= ROUNDING), default=0.0)
 
 
 def _wrong_results(
-    errors: Mapping[str, float | None], rtol: float | None | Mapping[str, float]
+    errors: Mapping[str, float],
+    rtol: float | None | Mapping[str, float],
+    allowed: float = 0.0,
 ) -> dict[str, Cost]:
-    """The failures of those whose error is above rtol, or no number."""
+    """The failures of those whose error is above rtol and what else is allowed, or no number."""
     limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(
             CostStatus.WRONG_RESULT,
-            f"its output is off by {error:.3g} of the largest value (limit {limits[name]:g})",
+            f"its output is off by {error:.3g} of the largest value (limit {limit:g})",
         )
         for name, error in errors.items()
-        if error is not None and (limit := limits[name]) is not None and not error <= limit
+        if (limit := limits[name]) is not None and not error <= max(limit, allowed)
     }
 
 
@@ -165,9 +227,11 @@ def are_dependent(numerator: Sequence[float], denominator: Sequence[float]) -> b
     return is_dependent([a / b for a, b in zip(numerator, denominator, strict=False)])
 
 
-def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> float:
-    """max|a-b| / max|b|, the worst over the outputs; infinite for other counts, shapes or for NaN
-    where the truth has none."""
+def output_error(
+    outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray], least: float = 0.0
+) -> float:
+    """max|a-b| / max|b|, which counts as `least` where it is less, the worst over the outputs;
+    infinite for other counts, shapes or for NaN where the truth has none."""
     if len(outputs) != len(truth):
         return math.inf
     worst = 0.0
@@ -183,6 +247,6 @@ def output_error(outputs: Sequence[np.ndarray], truth: Sequence[np.ndarray]) -> 
         difference = float(np.max(np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b))))
         if math.isnan(difference):
             return math.inf
-        scale = float(np.max(np.abs(np.where(np.isfinite(b), b, 0.0))))
+        scale = max(least, float(np.max(np.abs(np.where(np.isfinite(b), b, 0.0)))))
         worst = max(worst, difference / scale if scale > 0 else (math.inf if difference else 0.0))
     return worst

@@ -20,6 +20,7 @@ from tvm_collage_hook import INTERRUPTED, end_on_interrupt, is_tvmc_with_collage
 
 from ..attached import add_report
 from ..errors import CollageError, ExecutorError
+from ..file_kinds import original_of
 from ..files import check_file_path
 from ..integration import OPTION
 from ..machine.compiler import require_compiler
@@ -33,6 +34,7 @@ from .summary import summary_lines
 
 _logger = logging.getLogger("TVMC")
 _TUNING_LOG = PREFIX + "tuning_log"
+_ORIGINAL = PREFIX + "original"
 # Formats of --dump-code that are of the module, before there is a library.
 _OF_MODULE = ("relay", "tir")
 
@@ -99,6 +101,7 @@ def _drive(stock: Callable, args: Any) -> int:
     from .targets import split_target
 
     compilation = Compilation(arguments.config_of(args))
+    compilation.config.setdefault(_ORIGINAL, original_of(args.FILE))
     check_file_path(args.output, "--output")
     check_file_path(args.collage_save_placement or "", "--collage-save-placement")
     config = {**options_in(args.pass_config), **compilation.config}

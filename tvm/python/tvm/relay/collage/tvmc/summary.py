@@ -25,6 +25,8 @@ def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> 
     ]
     if report["guard_skipped"]:
         lines.append(f"not measured end to end: {report['guard_skipped']}")
+    if report.get("original"):
+        lines.append(report["original"]["summary"])
     if report["unverified"]:
         lines.append(f"not verified: {report['unverified']}")
     if busy_text(report):

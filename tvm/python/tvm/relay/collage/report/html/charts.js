@@ -41,6 +41,7 @@ function drawPlans(root, note, drawable, pick) {
     ? "Median latency of a run, with its 95 % interval. A click draws the plan below."
     : REPORT.guard_skipped || "No plan was measured end to end.";
   if (REPORT.unverified) note.textContent += ` Not verified: ${REPORT.unverified}`;
+  if (REPORT.original) note.textContent += ` Of the original: ${REPORT.original.summary}.`;
   const longest = greatest([...measured.map((row) => row.high ?? row.seconds), 1e-12]);
   const heads = ["", "median and interval", ">latency", "speed, best backend = 1", ">memory"];
   const head = html("div", { class: "plan-row plan-heads", "aria-hidden": "true" });

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage check`: a model as it is imported here, beside its original file.
+
+Docs: docs/original.md. Test: cli/test_check.py.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+from typing import Any
+
+from ..compile import build_whole, host_target, prepare
+from ..compile.executors import executor_of
+from ..errors import ModelError
+from ..graph_search import EndToEnd
+from ..original import check
+from ..progress import one_step
+from ..sample_inputs import check_samples, load_samples
+from .building import add_model, load_model
+from .parser import add_progress
+
+
+def add_parser(commands: Any) -> None:
+    help = "compare a model's outputs with those of the runtime that its file is made for"
+    parser = commands.add_parser("check", help=help, description=help)
+    add_model(parser)
+    parser.add_argument(
+        "--sample-inputs", default="", metavar="FILE", help="arrays by input name (.npz)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
+    add_progress(parser)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    samples = load_samples(options.sample_inputs, "--sample-inputs")
+    with one_step("importing", options.model.name, options.progress):
+        mod, params = load_model(options)
+        host = host_target()
+        prepared = prepare(mod, params, host)
+    check_samples(samples, prepared)
+    executor = executor_of({}, prepared)
+    how = EndToEnd(
+        lambda module: build_whole(module, host, executor, {}),
+        samples,
+        options.seed,
+        executor=executor,
+    )
+    with one_step("comparing", options.model.name, options.progress):
+        found = check(options.model, prepared, how).agreement
+    if found.error is None:
+        raise ModelError(f"{options.model}: {found.Summary()}")
+    told = {**dataclasses.asdict(found), "summary": found.Summary()}
+    print(json.dumps(told, indent=1) if options.json else f"{options.model}: {found.Summary()}")
+    return 0

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`collage check`, and what commands that build say of the original."""
+
+import json
+
+import numpy as np
+import pytest
+from cli_nets import QUICK, call, with_made_up_costs, write_net
+from tvm import relay
+from tvm.relay.frontend import onnx as frontend
+
+
+@pytest.fixture(scope="module")
+def net(tmp_path_factory):
+    return write_net(tmp_path_factory.mktemp("check") / "net.onnx")
+
+
+@pytest.fixture
+def wrong_cosine(monkeypatch):
+    stock = frontend._get_convert_map
+    cos = {"Cos": lambda inputs, *_: relay.sin(inputs[0])}
+    monkeypatch.setattr(frontend, "_get_convert_map", lambda opset: {**stock(opset), **cos})
+
+
+def test_a_model_that_agrees(net, capsys):
+    assert call("check", net, "--progress", "quiet") == 0
+    assert capsys.readouterr().out.startswith(f"{net}: outputs agree with onnxruntime to ")
+    assert call("check", net, "--progress", "quiet", "--json") == 0
+    row = json.loads(capsys.readouterr().out)
+    assert row["error"] < 1e-5 and row["by"].startswith("onnxruntime ") and row["why"] == ""
+
+
+def test_one_that_does_not_is_one_line_and_code_1(net, capsys, wrong_cosine):
+    assert call("check", net, "--progress", "quiet") == 1
+    out, error = capsys.readouterr()
+    assert out == "" and error.count("\n") == 1
+    assert f"{net}: output conv2 is off from onnxruntime" in error and 'Cos "cos1"' in error
+
+
+def test_real_inputs_are_taken_and_wrong_ones_refused(net, tmp_path, capsys):
+    np.savez(tmp_path / "x.npz", x=np.ones((1, 4, 8, 8), "float32"))
+    np.savez(tmp_path / "z.npz", z=np.ones(3))
+    given = ("check", net, "--progress", "quiet", "--sample-inputs")
+    assert call(*given, tmp_path / "x.npz") == 0
+    assert call(*given, tmp_path / "z.npz") == 1
+    assert "--sample-inputs" in capsys.readouterr().err
+
+
+def test_nothing_to_compare_with_is_code_1(net, tmp_path, capsys):
+    path = write_net(tmp_path / "open.onnx", batch="n")
+    assert call("check", path, "--progress", "quiet") == 1
+    assert "were not compared with the original's: inputs with open" in capsys.readouterr().err
+
+
+def test_compile_tells_of_it_at_its_end(monkeypatch, net, tmp_path, capsys):
+    with_made_up_costs(monkeypatch)
+    library = tmp_path / "net.so"
+    assert call("compile", net, "-o", library, *QUICK) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("Outputs agree with onnxruntime to ") for line in lines)
+
+
+def test_compile_writes_nothing_for_a_wrong_import(
+    monkeypatch, net, tmp_path, capsys, wrong_cosine
+):
+    with_made_up_costs(monkeypatch)
+    library = tmp_path / "net.so"
+    assert call("compile", net, "-o", library, *QUICK) == 1
+    assert not library.exists()
+    assert capsys.readouterr().err.endswith("--original none compiles it as it is\n")
+    assert call("compile", net, "-o", library, "--original", "none", *QUICK) == 0
+    assert library.exists() and "agree" not in capsys.readouterr().out
