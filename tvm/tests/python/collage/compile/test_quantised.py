@@ -144,6 +144,53 @@ def test_what_has_no_such_form_stays(name):
     assert len(others) == 1
 
 
+def scaled_weights(factors, lowest=-60):
+    """A convolution of dequantised weights, with factors of its channels behind it."""
+    values = np.arange(4 * 27).reshape(4, 3, 3, 3) % 100 + lowest
+    w = qnn.dequantize(number(values, "int8"), number(SCALES), zero(np.zeros(4)), 0)
+    x = relay.var("x", shape=(1, 3, 6, 6))
+    found = relay.nn.conv2d(x, w, channels=4, kernel_size=(3, 3))
+    return relay.nn.relu(found * number(np.reshape(factors, (4, 1, 1))))
+
+
+def test_factors_of_channels_go_into_the_scales_of_weights():
+    mod = module_of(scaled_weights([2.0, -3.0, 0.5, -1.0]))
+    prepared = prepare(mod)
+    assert [call.op.name for call in operator_calls(prepared)] == [
+        *("qnn.dequantize", "nn.conv2d", "nn.relu"),
+    ]
+    inputs = {"x": DRAW.standard_normal((1, 3, 6, 6)).astype("float32")}
+    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+
+
+def depthwise(scales, zeros):
+    data = qnn.dequantize(relay.var("x", shape=(1, 4, 6, 6), dtype="uint8"), scales, zeros, 1)
+    w = qnn.dequantize(weights(4, 1, 3, 3), number(SCALES), zero(np.zeros(4)), 0)
+    found = relay.nn.conv2d(data, w, groups=4, channels=4, kernel_size=(3, 3), padding=(1, 1))
+    return relay.nn.relu(found)
+
+
+@pytest.mark.parametrize("zeros, is_moved", [([7, 7, 7, 7], True), ([7, 7, 7, 8], False)])
+def test_scales_of_depthwise_data_go_into_those_of_weights(zeros, is_moved):
+    mod = module_of(depthwise(number([0.1, 0.2, 0.3, 0.4]), zero(zeros)))
+    prepared = prepare(mod)
+    data, _ = (call for call in operator_calls(prepared) if call.op.name == "qnn.dequantize")
+    assert (data.args[1].data.numpy().size == 1) == is_moved
+    inputs = {"x": DRAW.integers(0, 255, (1, 4, 6, 6)).astype("uint8")}
+    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("case", ["a factor of zero", "a byte without its negative"])
+def test_factors_that_scales_cannot_be_stay(case):
+    is_zero = case == "a factor of zero"
+    body = scaled_weights([-2.0, 0.0 if is_zero else 3.0, 0.5, 1.0], -60 if is_zero else -128)
+    mod = module_of(body)
+    prepared = prepare(mod)
+    assert "multiply" in [call.op.name for call in operator_calls(prepared)]
+    inputs = {"x": DRAW.standard_normal((1, 3, 6, 6)).astype("float32")}
+    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+
+
 def test_every_reader_has_a_dequantised_value_of_its_own():
     x = qnn.dequantize(image(), number(0.1), zero(7))
     y = relay.exp(x)

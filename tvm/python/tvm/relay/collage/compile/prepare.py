@@ -16,7 +16,7 @@ from .einsum import LOWER_EINSUM
 from .fast_passes import fast_passes
 from .implied import BROADCAST_BY_READER, NO_PADDING, PADDED_BY_WINDOW
 from .prelu import RESTORE_PRELU
-from .quantised import QUANTISED_AS_FLOATS, own_dequantized
+from .quantised import QUANTISED_AS_FLOATS, own_dequantized, scale_quantised_weights
 from .rewriting import rewrite_in_place
 from .taken import TAKE_AS_SLICE
 
@@ -66,6 +66,8 @@ def prepare(
             _rewrite_forms,
             relay.transform.FoldScaleAxis(),
             fold_constant,
+            relay.transform.InferType(),
+            scale_quantised_weights,
             relay.transform.EliminateCommonSubexpr(),
             own_dequantized,
             relay.transform.InferType(),

@@ -30,7 +30,7 @@ from tvm.relay.dataflow_pattern import DFPattern, DFPatternCallback, is_constant
 
 from ..relay_util.walk import children_of, key_of, post_order, rebuild
 from .fold import is_open_function
-from .rewriting import Rewrite, is_call
+from .rewriting import Rewrite, is_call, rewrite_in_place
 
 _qnn = relay.qnn.op
 _BYTES = ("int8", "uint8")
@@ -133,6 +133,71 @@ class _Product(DFPatternCallback):
         return relay.nn.bias_add(result, _qnn.dequantize(bias, scale, zero, 0), axis)
 
 
+class _ScaledWeights(DFPatternCallback):
+    """Factors of dequantised weights, which a batch norm leaves, go into their scales. Weights of a
+    negative factor change their signs."""
+
+    def __init__(self) -> None:
+        super().__init__(require_type=True)
+        self.weights = is_op(_DEQUANTIZE)(*_constants(3))
+        self.factors = is_constant()
+        self.pattern = is_op("multiply")(self.weights, self.factors)
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        weights, factors = post.args
+        if is_call(factors, _DEQUANTIZE):  # of either order
+            weights, factors = factors, weights
+        values, scale, zero = (each.data.numpy() for each in weights.args)
+        found = factors.data.numpy()
+        places = [1] * (values.ndim - found.ndim) + list(found.shape)
+        axis = int(np.argmax(places)) if places else 0
+        is_along = found.size == values.shape[axis] and sum(extent > 1 for extent in places) < 2
+        is_own = scale.size == 1 or int(weights.attrs.axis) % values.ndim == axis
+        found = found.reshape(-1)
+        signs = np.where(found < 0, -1, 1).reshape(
+            [-1 if i == axis else 1 for i in range(values.ndim)]
+        )
+        turned = values.astype("int32") * signs
+        limits = np.iinfo(values.dtype)
+        if not (is_along and is_own) or zero.any() or not found.all():
+            return post
+        if turned.min() < limits.min or turned.max() > limits.max:
+            return post
+        scales = (scale * np.abs(found)).astype("float32")
+        arrays = (turned.astype(values.dtype), scales, np.zeros(scales.shape, "int32"))
+        return _qnn.dequantize(*map(relay.const, arrays), axis)
+
+
+class _DepthwiseData(DFPatternCallback):
+    """Scales of each channel's data, as NNCF has them before depthwise layers, go into those of the
+    weights: libraries take bytes of one scale."""
+
+    def __init__(self) -> None:
+        super().__init__(require_type=True)
+        data = is_op(_DEQUANTIZE)(wildcard(), *_constants(2))
+        weights = is_op(_DEQUANTIZE)(wildcard(), *_constants(2))
+        self.pattern = is_op("nn.conv2d")(data, weights)
+
+    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+        (data, *of_data), (weights, *of_weights) = (each.args for each in post.args)
+        scale, zero, factors, zeros = (each.data.numpy() for each in (*of_data, *of_weights))
+        attrs = post.attrs
+        is_depthwise = int(attrs.groups) == scale.size == int(attrs.channels or 0)
+        is_plain = (str(attrs.data_layout), str(attrs.kernel_layout)) == ("NCHW", "OIHW")
+        axes = [int(each.attrs.axis) % 4 for each in post.args]
+        if not (is_depthwise and is_plain) or scale.size == 1 or np.ptp(zero):
+            return post
+        if axes[0] != 1 or (factors.size > 1 and axes[1] != 0):
+            return post
+        one = (relay.const(np.float32(1)), relay.const(zero.reshape(-1)[0]))
+        both = (
+            relay.const(factors * scale),
+            relay.const(np.broadcast_to(zeros, scale.shape).copy()),
+        )
+        operands = [_qnn.dequantize(data, *one), _qnn.dequantize(weights, *both, 0)]
+        return relay.Call(post.op, operands, attrs, span=pre.span)
+
+
 def _constants(count: int) -> list[DFPattern]:
     return [is_constant() for _ in range(count)]
 
@@ -186,6 +251,18 @@ QUANTISED_AS_FLOATS = {
     "QuantisedConcatenateAsFloats": _rewrite(_Concatenate, "qnn.concatenate"),
     "QuantisedProductAsFloats": _rewrite(_Product, *_PRODUCTS),
 }
+
+
+_SCALES = (_rewrite(_ScaledWeights, _DEQUANTIZE), _rewrite(_DepthwiseData, _DEQUANTIZE))
+
+
+@tvm.transform.module_pass(opt_level=0, name="ScaleQuantisedWeights")
+def scale_quantised_weights(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+    """Fold factors of dequantised weights, and the data's by channel, into the weights' scales, in
+    a typed module."""
+    mod = mod.clone()
+    rewrite_in_place(mod, *_SCALES)
+    return mod
 
 
 @tvm.transform.module_pass(opt_level=0, name="OwnDequantized")

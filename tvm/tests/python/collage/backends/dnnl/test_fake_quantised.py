@@ -136,6 +136,13 @@ def test_without_exact_sums_of_bytes_products_stay_in_floats(monkeypatch):
     assert ("conv", "float32") in primitives(ONE_PRIMITIVE["conv"]())
 
 
+@pytest.mark.parametrize("zero", [0, 60])
+def test_bytes_by_channel_are_made(zero):
+    floats = relay.nn.relu(dequantised(image()))
+    body = qnn.quantize(floats, number(10 * SCALES), number([zero] * 8, "int32"), 1, "uint8")
+    assert_right(body, 1)
+
+
 def pool(scale=0.1):
     return quantised(nn.max_pool2d(dequantised(image()), (2, 2), padding=(1, 1)), scale, 7)
 

@@ -56,7 +56,9 @@ class Chain:
         return self.binary("mul", self._along(factors, axis))
 
     def shift(self, summands: np.ndarray, axis: int) -> Chain:
-        """Add one number for each index along the axis."""
+        """Add one number, or one for each index along the axis."""
+        if summands.size == 1:
+            return self.linear(1.0, float(summands.reshape(())))
         return self.binary("add", self._along(summands, axis)) if summands.any() else self
 
     def _along(self, numbers: np.ndarray, axis: int) -> int:
@@ -114,10 +116,14 @@ def requantize(graph: Graph, node: Node) -> list[Node]:
 
 def quantize(graph: Graph, node: Node) -> list[Node]:
     """x / scale + zero."""
+    scales = _constant(graph, node, 1, "output_scale")
+    chain = Chain(graph, node.inputs[0]).as_float()
+    if scales.size > 1:
+        axis, zeros = _axis(graph, node), _constant(graph, node, 2, "output_zero_point")
+        return chain.scale(1 / scales, axis).shift(zeros, axis).ending_as(node.output)
     scale = _one(graph, node, 1, "output_scale")
     zero = _one(graph, node, 2, "output_zero_point")
-    chain = Chain(graph, node.inputs[0]).as_float().linear(1.0 / scale, zero)
-    return chain.ending_as(node.output)
+    return chain.linear(1.0 / scale, zero).ending_as(node.output)
 
 
 def dequantize(graph: Graph, node: Node) -> list[Node]:
