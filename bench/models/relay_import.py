@@ -19,8 +19,7 @@ MIXED_PRECISION = "mixed_precision"
 def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     """Module and parameters; the model's shapes are static.
 
-    Pairs of QuantizeLinear and DequantizeLinear become operators on integers. Under the metadata
-    MIXED_PRECISION what TVM thinks fit is computed in that type.
+    Under the metadata MIXED_PRECISION what TVM thinks fit is computed in that type.
     """
     from tvm.relay import collage, frontend, transform
 
@@ -32,10 +31,6 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
     mod, params = from_onnx(source, freeze_params=is_computed)
     if is_computed:
         mod = transform.DynamicToStatic()(mod)
-    if any(node.op_type == "QuantizeLinear" for node in model.graph.node):
-        # Scales are looked at, so they must be constants.
-        passes = [transform.FoldConstant(), transform.FakeQuantizationToInteger()]
-        mod, params = _transformed(mod, params, passes), {}
     kinds = {item.key: item.value for item in model.metadata_props}
     if MIXED_PRECISION in kinds:
         mixed = transform.ToMixedPrecision(kinds[MIXED_PRECISION])

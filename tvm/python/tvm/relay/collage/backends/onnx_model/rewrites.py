@@ -60,8 +60,10 @@ def _vector(walk: Rewriting, name: str, shape: tuple[int, ...], axis: int) -> Va
     found = _dequantised(walk, name)
     array = found[1] if found else walk.array(name)
     vector = _along(array, shape, axis) if array is not None else None
-    if found is None or vector is None:
-        return None if vector is None else walk.new.constant(vector)
+    if array is None or vector is None:
+        return None
+    if found is None:
+        return walk.new.constant(vector)
     has_one_scale = array.size != vector.size and found[0].attrs
     return None if has_one_scale else _dequantise(walk, found[0], vector, 0)
 
