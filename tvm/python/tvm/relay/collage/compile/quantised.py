@@ -149,8 +149,10 @@ class _ScaledWeights(DFPatternCallback):
             weights, factors = factors, weights
         values, scale, zero = (each.data.numpy() for each in weights.args)
         found = factors.data.numpy()
+        if values.ndim < max(found.ndim, 1):
+            return post
         places = [1] * (values.ndim - found.ndim) + list(found.shape)
-        axis = int(np.argmax(places)) if places else 0
+        axis = int(np.argmax(places))
         is_along = found.size == values.shape[axis] and sum(extent > 1 for extent in places) < 2
         is_own = scale.size == 1 or int(weights.attrs.axis) % values.ndim == axis
         found = found.reshape(-1)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tvm
@@ -227,7 +227,7 @@ def _qnn_dense(graph: Graph, node: Node) -> Node:
     return Node("matmul", node.inputs, node.output, {"ints": ints})
 
 
-_LOWER = {
+_LOWER: dict[str, Callable[[Graph, Node], Node | list[Node]]] = {
     "nn.conv1d": conv,
     "nn.conv2d": conv,
     "nn.conv3d": conv,
