@@ -14,6 +14,8 @@ from harness.tables import markdown_table, text_table
 
 from . import ONNXRUNTIME, OUTCOMES, REFUSED, RIGHT
 
+# What differs in reasons that are alike: names, types, numbers.
+_NAMES = re.compile(r"""(['"]).*?\1|\w+\(.*?\)|(?<=type )\S+|(?<=input )\S+|-?\d[\w.-]*""")
 Record = Mapping[str, Any]
 _HEAD = ["side", "cases", *OUTCOMES, "refused, but not in one clean line"]
 
@@ -47,8 +49,7 @@ def tables(found: Sequence[Record]) -> str:
     """All that the records say, as Markdown."""
     peers, alike = _peers(found), defaultdict(list)
     for each in _of_ours(found):
-        # What is in quotes differs from case to case: names of nodes and outputs.
-        words = re.sub(r"""(['"]).*?\1""", "", each["reason"])
+        words = _NAMES.sub("", each["reason"])
         alike[each["outcome"], peers.get(each["case"], "-"), words].append(each)
     rows = [
         [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -61,6 +62,15 @@ def test_a_sample_is_right_or_refused(tmp_path):
     again, _ = run_the_bench(record, "--cases", "^test_add$", "--against", str(record))
     assert "test_add tvm: is in records.jsonl: right" in again.stdout
     assert "newly" not in again.stdout
+
+
+@pytest.mark.slow("1,450 models imported, built and run, a quarter of an hour")
+def test_no_case_is_wrong_crashes_or_hangs(tmp_path):
+    done, found = run_the_bench(tmp_path / "records.jsonl")
+    assert done.returncode == 0, done.stdout[-9000:]
+    plain = [each for each in found.values() if not each["not_plain"]]
+    right = Counter(each["side"] for each in plain if each["outcome"] == "right")
+    assert right["tvm"] >= 0.98 * right["onnxruntime"] and right["tvm"] >= 1230
 
 
 @pytest.mark.slow("a search and a guard for each of some models")
