@@ -12,19 +12,20 @@ from __future__ import annotations
 import contextlib
 import importlib
 import json
-import multiprocessing
 import os
 import pkgutil
+import select
 import signal
 import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from . import child
 
+_ANSWER, _LOG = "answer.json", "log.txt"
 _LOG_TAIL = 200
 
 
@@ -49,55 +50,47 @@ def run(function: Callable[..., Any], *arguments: Any, limit: float) -> Ended:
     It answers what JSON holds; what it writes is thrown away, but for the last line where it
     fails."""
     with tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder:
-        given = (function, arguments, folder, os.getpid())
-        process = multiprocessing.get_context("fork").Process(target=_main, args=given)
-        process.start()
+        parent = os.getpid()
+        process = os.fork()
+        if not process:
+            _answer(function, arguments, Path(folder), parent)
+        handle = os.pidfd_open(process)
         try:
-            process.join(limit)
-            is_late = process.is_alive()
+            is_late = not select.select([handle], [], [], limit)[0]
         finally:
-            _end_group(process)
+            os.close(handle)
+            with contextlib.suppress(ProcessLookupError):  # all that it started has ended
+                os.killpg(process, signal.SIGKILL)
+            os.kill(process, signal.SIGKILL)  # one that had not yet a group of its own
+            code = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
         if is_late:
             return Ended(None, f"took longer than {limit:g} s", True)
-        if process.exitcode == 0:
-            value = json.loads(_answer(folder).read_text())
-            return Ended(value, "", False)
-        lines = _log(folder).read_text(errors="replace").split("\n")
+        if not code:
+            return Ended(json.loads(Path(folder, _ANSWER).read_text()), "", False)
+        lines = Path(folder, _LOG).read_text(errors="replace").split("\n")
         last = [f": {line[:_LOG_TAIL]}" for line in lines if line.strip()][-1:]
-        why = "".join([_code_text(process.exitcode or 0), *last])
-        return Ended(None, why, False)
+        return Ended(None, "".join([_code_text(code), *last]), False)
 
 
-def _main(function: Callable[..., Any], arguments: Any, folder: str, parent: int) -> None:
-    child.die_with(parent)
-    os.setsid()
-    os.environ["TMPDIR"] = tempfile.tempdir = folder  # what is left goes with it
-    with _log(folder).open("w") as log:
-        for stream in (1, 2):
-            os.dup2(log.fileno(), stream)
-        try:
-            _answer(folder).write_text(json.dumps(function(*arguments)))
-        except Exception:  # noqa: BLE001 - the log tells of it
-            traceback.print_exc(file=log)
-            log.flush()
-            os._exit(1)
-    os._exit(0)  # Python's own end would wait for threads that a fork does not have
-
-
-def _end_group(process: Any) -> None:
-    with contextlib.suppress(ProcessLookupError):  # all of them have ended
-        os.killpg(process.pid, signal.SIGKILL)
-    process.kill()  # one that had not yet a group of its own
-    process.join()
+def _answer(function: Callable[..., Any], arguments: Any, folder: Path, parent: int) -> NoReturn:
+    """Writes what the function answers, and ends this process, which is the fork. Python's own end
+    would wait for threads that a fork does not have."""
+    code = 1
+    try:
+        child.die_with(parent)
+        os.setsid()
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)  # what is left goes with it
+        with Path(folder, _LOG).open("w") as log:
+            for stream in (1, 2):
+                os.dup2(log.fileno(), stream)
+            try:
+                Path(folder, _ANSWER).write_text(json.dumps(function(*arguments)))
+                code = 0
+            except Exception:  # noqa: BLE001 - the log tells of it
+                traceback.print_exc(file=log)
+    finally:
+        os._exit(code)
 
 
 def _code_text(code: int) -> str:
     return f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with {code}"
-
-
-def _log(folder: str) -> Path:
-    return Path(folder) / "log.txt"
-
-
-def _answer(folder: str) -> Path:
-    return Path(folder) / "answer.json"
