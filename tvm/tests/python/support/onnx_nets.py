@@ -9,7 +9,8 @@ OPSET = 13
 
 
 def model(nodes, inputs, outputs, weights=(), opset=OPSET, is_checked=True):
-    """A model, checked unless it is wrong on purpose; inputs and outputs are (name, shape[, element type]), weights name: array.
+    """A model, checked unless it is wrong on purpose; inputs and outputs are (name, shape[, element
+    type]), weights name: array.
 
     A dimension is a number or, where it is dynamic, a name.
     """

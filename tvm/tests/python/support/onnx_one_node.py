@@ -126,7 +126,11 @@ class RandomNodes:
     def indexed(self):
         low, inputs, weights = self.pick(-3, 0), {"x": self.normal(3, 4)}, {}
         if self.rng.random() < 0.5:
-            indices, names, op = self.rng.integers(low, 3, (2, self.pick(1, 2))), ["x", "i"], "GatherND"
+            indices, names, op = (
+                self.rng.integers(low, 3, (2, self.pick(1, 2))),
+                ["x", "i"],
+                "GatherND",
+            )
         else:
             indices, names, op = np.array([[low], [low + 2]]), ["x", "i", "u"], "ScatterND"
             inputs["u"] = self.normal(2, 4)

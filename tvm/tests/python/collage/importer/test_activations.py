@@ -10,7 +10,23 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.importer.activations import ACTIVATIONS, activation
 
-EXTREMES = [0.0, -0.0, 1e-6, -1e-6, 1.0, -1.0, 19.9, 20.1, 88.0, 89.0, 1e4, 3e38, -17.0, -88.0, -1e4]
+EXTREMES = [
+    0.0,
+    -0.0,
+    1e-6,
+    -1e-6,
+    1.0,
+    -1.0,
+    19.9,
+    20.1,
+    88.0,
+    89.0,
+    1e4,
+    3e38,
+    -17.0,
+    -88.0,
+    -1e4,
+]
 
 
 def exact(op, x):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes that TVM converts wrongly: each as onnxruntime computes it, and only those taken from TVM."""
+"""Nodes that TVM converts wrongly, each as onnxruntime computes it; and that others stay."""
 
 import numpy as np
 import pytest

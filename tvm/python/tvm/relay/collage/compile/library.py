@@ -36,8 +36,8 @@ def build_library(
     """Builds `mod` for the graph (default) or AOT executor; returns TVM's executor factory.
 
     The current PassContext holds, except that `opt_level` replaces its level (None: keep it), and
-    so do tuning contexts. One that is `on_one_thread` is built so. `options` are further arguments of `relay.build`; `builder` stands in for
-    it in tests. Errors are those of `relay.build`.
+    so do tuning contexts. One that is `on_one_thread` is built so. `options` are further arguments
+    of `relay.build`; `builder` stands in for it in tests. Errors are those of `relay.build`.
     """
     build = builder or stock_build()
     options["mod_name"] = mod_name

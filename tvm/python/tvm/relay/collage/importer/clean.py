@@ -8,9 +8,11 @@ which any backend may take. Test: importer/test_clean.py. Docs: docs/import.md
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
+import tvm
 from onnx import defs, helper, inliner, shape_inference
 from tvm import relay
 
@@ -66,7 +68,7 @@ def _written_out(model: onnx.ModelProto, types: Types) -> onnx.ModelProto:
         if not _is_written_out(node):
             continue
         operands = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
-        schema = defs.get_schema(node.op_type, opset, "")
+        schema: Any = defs.get_schema(node.op_type, opset, "")
         body = schema.get_context_dependent_function(node.SerializeToString(), operands)
         if body:
             function = onnx.FunctionProto.FromString(body)
@@ -121,4 +123,4 @@ def _relay_type(tensor: onnx.TypeProto.Tensor) -> relay.TensorType | None:
     if dtype is None:
         return None
     dims = tensor.shape.dim
-    return relay.TensorType([dim.dim_value or relay.Any() for dim in dims], dtype)
+    return relay.TensorType([dim.dim_value or tvm.tir.Any() for dim in dims], dtype)

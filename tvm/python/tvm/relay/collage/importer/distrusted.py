@@ -74,20 +74,30 @@ def _resize(node: Node) -> str:
         return "TVM resizes without antialiasing, and all axes behind the first two"
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
         return "TVM does not keep an aspect ratio"
-    place, mode = node.text("coordinate_transformation_mode", "half_pixel"), node.text("mode", "")
+    place = node.text("coordinate_transformation_mode", "half_pixel")
     if place not in _PLACES:
         return f"TVM knows no {place}"
-    shape, ratio = node.shape(0), node.array(2)
-    sizes = node.array(3)
-    if ratio is None:
-        ratio = node.array(1) if not node.has(2) else None
-    if shape is None or (sizes is None and (ratio is None or not ratio.size)):
+    old = node.shape(0)
+    exact = None if old is None else _resized(node, old)
+    if old is None or exact is None:
         return "TVM takes constant sizes alone"
-    exact = [size * float(factor) for size, factor in zip(shape, ratio)] if sizes is None else sizes
-    new = [*map(int, exact)]
-    if list(exact) != new and place != "align_corners":
+    new = [int(size) for size in exact]
+    if exact != new and place != "align_corners":
         return "TVM scales by the ratio of sizes, and the scale is another"
-    return _placed(place, mode, node.text("nearest_mode", "round_prefer_floor"), shape, new)
+    rounds = node.text("nearest_mode", "round_prefer_floor")
+    return _placed(place, node.text("mode", "nearest"), rounds, old, new)
+
+
+def _resized(node: Node, old: Sequence[int]) -> list[float] | None:
+    """Return the sizes that a resize gives, which a scale need not make whole; None for sizes that
+    are not known."""
+    sizes = node.array(3)
+    if sizes is not None:
+        return [float(size) for size in sizes]
+    scales = node.array(2 if node.has(2) else 1)  # at first it had no input of regions
+    if scales is None or not scales.size:
+        return None
+    return [size * float(scale) for size, scale in zip(old, scales)]
 
 
 def _placed(place: str, mode: str, rounds: str, old: Sequence[int], new: Sequence[int]) -> str:

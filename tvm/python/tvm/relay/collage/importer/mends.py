@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What TVM's ONNX converters read wrongly in many models, put into the form that they read right.
 
-What is rare becomes an opaque operator instead (importer/opaque.py). Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
-right it changes nothing. Test: importer/test_mends.py. Docs: docs/import.md
+Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
+right it changes nothing. What is rare becomes an opaque operator instead (importer/opaque.py).
+Test: importer/test_mends.py. Docs: docs/import.md
 """
 
 from __future__ import annotations

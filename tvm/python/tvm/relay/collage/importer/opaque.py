@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of an ONNX model as calls of `collage.onnx_node`, where Relay has no operators for them.
 
-Whatever onnxruntime can run becomes such a call, nodes with bodies (If, Loop, Scan) too: what a body
-reads of the graph around it is an input of the call. onnxruntime itself says which types a node
-gives. A node that reads constants alone is run at once, and its results are constants.
+Whatever onnxruntime can run becomes such a call, nodes with bodies (If, Loop, Scan) too: what a
+body reads of the graph around it is an input of the call. onnxruntime itself says which types a
+node gives. A node that reads constants alone is run at once, and its results are constants.
 
 Test: importer/test_opaque.py. Docs: docs/import.md
 """
@@ -201,12 +201,12 @@ def _types(
         dtype = _DTYPES.get(element, element)
         if dtype not in NUMBERS:
             raise ModelError(f"TVM has no values of its result's type, {value.type}")
-        shape = [n if isinstance(n, int) else relay.Any() for n in value.shape]
+        shape = [n if isinstance(n, int) else tvm.tir.Any() for n in value.shape]
         known = expected.get(name)
         # onnxruntime says of a rank that it does not know what it says of rank 0.
         if not shape:
             rank = len(known.shape) if known is not None else _rank(session, place)
-            shape = [relay.Any()] * rank
+            shape = [tvm.tir.Any()] * rank
         if known is not None and len(shape) == len(known.shape):
             shape = [
                 here if isinstance(here, int) else there

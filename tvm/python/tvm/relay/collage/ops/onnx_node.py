@@ -3,12 +3,12 @@
 Relay has no operators for.
 
 The operands are the node's inputs, without those that the node's model holds as constants. That
-model is an attribute of the call. Libraries that run ONNX models take a call as the node that it is,
-several neighbours in one part. TVM runs it by itself as a call of onnxruntime, so every plan and
+model is an attribute of the call. Libraries that run ONNX models take a call as the node that it
+is, several neighbours in one part. TVM runs it by itself as a call of onnxruntime, so every plan and
 every executor of a module has it; the VM also where the shape of a result depends on data.
 
-There is an operator for each number of operands: TVM's operators take a fixed number, and those that
-take a tuple cannot tell shapes by data.
+There is an operator for each number of operands: TVM's operators take a fixed number, and those
+that take a tuple cannot tell shapes by data.
 
 Test: ops/test_onnx_node.py. Docs: docs/import.md
 """
@@ -39,8 +39,8 @@ _NEVER = 2
 
 def onnx_node(model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[Any]) -> Any:
     """Return a call that computes `model`, whose inputs input_0, ... are `operands`, and whose
-    outputs output_0, ... have `types`: one value, or a tuple of several. UnsupportedOpError for more
-    operands than there are operators for."""
+    outputs output_0, ... have `types`: one value, or a tuple of several. UnsupportedOpError for
+    more operands than there are operators for."""
     if len(operands) > _MOST_OPERANDS:
         what = f"it has {len(operands)} inputs, and {_MOST_OPERANDS} at most can be taken"
         raise UnsupportedOpError(_LIBRARY, model.graph.node[0].op_type, what)

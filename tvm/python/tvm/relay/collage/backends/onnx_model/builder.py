@@ -187,8 +187,8 @@ class GraphBuilder:
         types: Iterable[tuple[Sequence[int], str]],
         opset: int,
     ) -> list[Value]:
-        """Add the nodes of a model, `inputs` being its inputs and then its constants; `opset` is the
-        oldest version from OPSET on that has them."""
+        """Add the nodes of a model; `inputs` are its inputs, then its constants. `opset` is the oldest
+        version from OPSET on that has them."""
         text = model.SerializeToString(deterministic=True).hex()
         others = [[each.domain, each.version] for each in model.opset_import if each.domain]
         return self.nodes(_OPAQUE, inputs, types, model=text, opset=opset, others=others)
@@ -208,8 +208,8 @@ class GraphBuilder:
         needed = self.needed_nodes(results)
         opset = max((node.opset for node in needed), default=OPSET)
         nodes = [proto for node in needed for proto in node.protos(opset)]
-        for value, renamed in zip(results, named):
-            nodes.append(helper.make_node("Identity", [value.name], [renamed.name]))
+        for value, output in zip(results, named):
+            nodes.append(helper.make_node("Identity", [value.name], [output.name]))
         used = {name for node in nodes for name in (*node.input, *captured(node))}
         graph = helper.make_graph(
             nodes,

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of the original ONNX model, which Relay carries as they are, in the model of a part.
 
-A node is one of the version of operators that its model had. A part is written in the oldest version
-that all its nodes are right in. Test: backends/onnx_model/test_ops_opaque.py.
+A node is one of the version of operators that its model had. A part is written in the oldest
+version that all its nodes are right in. Test: backends/onnx_model/test_ops_opaque.py.
 """
 
 from __future__ import annotations
