@@ -148,6 +148,14 @@ def test_what_cannot_be_is_refused_in_one_line(name):
     assert "\n" not in str(caught.value) and made.op_type in str(caught.value)
 
 
+def test_bytes_that_stand_for_four_bits_give_no_results_of_four_bits():
+    made = node("QuantizeLinear", ["x", "s", "z"], ["y"])
+    model = one_node(made, {"x": X}, {"s": np.float32(0.5)}, opset=21)
+    model.graph.input.append(value("z", TensorProto.INT4, []))
+    with pytest.raises(collage.ModelError, match="no values of its result's type"):
+        collage.from_onnx(model)
+
+
 def test_without_onnxruntime_the_line_says_what_to_install(monkeypatch):
     def missing():
         raise ImportError

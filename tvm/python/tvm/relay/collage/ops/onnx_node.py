@@ -4,8 +4,8 @@ Relay has no operators for.
 
 The operands are the node's inputs, without those that the node's model holds as constants. That
 model is an attribute of the call. Libraries that run ONNX models take a call as the node that it
-is, several neighbours in one part. TVM runs it by itself as a call of onnxruntime, so every plan and
-every executor of a module has it; the VM also where the shape of a result depends on data.
+is, several neighbours in one part. TVM runs it by itself as a call of onnxruntime, so every plan
+and every executor of a module has it; the VM also where the shape of a result depends on data.
 
 There is an operator for each number of operands: TVM's operators take a fixed number, and those
 that take a tuple cannot tell shapes by data.

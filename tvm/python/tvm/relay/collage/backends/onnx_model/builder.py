@@ -187,8 +187,8 @@ class GraphBuilder:
         types: Iterable[tuple[Sequence[int], str]],
         opset: int,
     ) -> list[Value]:
-        """Add the nodes of a model; `inputs` are its inputs, then its constants. `opset` is the oldest
-        version from OPSET on that has them."""
+        """Add the nodes of a model; `inputs` are its inputs, then its constants. `opset` is the
+        oldest version from OPSET on that has them."""
         text = model.SerializeToString(deterministic=True).hex()
         others = [[each.domain, each.version] for each in model.opset_import if each.domain]
         return self.nodes(_OPAQUE, inputs, types, model=text, opset=opset, others=others)
