@@ -372,8 +372,7 @@ void Planner::StoreOutputs() {
         std::any_of(values_[tensor].begin(), values_[tensor].end(),
                     [&](const Value& value) { return value.buffer == static_cast<int>(target); });
     if (is_there) continue;
-    is_small_ = graph_.one_thread ||
-                partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
+    is_small_ = graph_.one_thread || partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
     const ScopedOneThread one_thread(is_small_);
     Reorder(AsItLies(tensor), Plain(tensor), static_cast<int>(target));
   }

@@ -42,7 +42,7 @@ class _Dequantised(NamedTuple):
 def products_of_bytes(graph: Graph) -> None:
     """Put products and moves of bytes in place of those of floats."""
     found = {
-        node.output: _Dequantised(*node.inputs[:3], axis=int(node.attrs.axis))
+        node.output: _Dequantised._make([*node.inputs[:3], int(node.attrs.axis)])
         for node in graph.nodes
         if node.op == _DEQUANTIZE and all(each in graph.constants for each in node.inputs[1:])
     }
