@@ -84,6 +84,15 @@ MODELS = {
     "Clip by a constant and an input": clip("low", "x0"),
     "Clip by an input and a constant": clip("x0", "high"),
     "Cast": one("Cast", (2, 3), opset=19, rank=2, to=6, saturate=1),
+    "Concat with nothing": onnx_nets.model(
+        [
+            helper.make_node("Slice", ["x", "at", "at", "axis"], ["none"]),
+            helper.make_node("Concat", ["x", "none", "x"], ["y"], axis=1),
+        ],
+        [("x", [2, 3])],
+        [("y", ["a", "b"])],
+        {"at": np.array([1]), "axis": np.array([1])},
+    ),
     "inputs read in branches alone": branches_alone([True]),
     "True": folded_branch(True),
     "False": folded_branch(False),

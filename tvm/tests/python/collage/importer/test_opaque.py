@@ -131,6 +131,16 @@ def test_an_older_version_stands_for_one_that_the_library_lacks():
     assert_alike(by_tvm(mod, inputs), expected)
 
 
+def test_sizes_that_a_run_tells():
+    """Neither ONNX nor onnxruntime says what a Scaler gives; no data decide about it."""
+    made = node("Scaler", ["x"], ["y"], domain="ai.onnx.ml", offset=[1.0], scale=[2.0])
+    model = one_node(made, {"x": X})
+    expected = by_onnxruntime(model, {"x": X})
+    mod, _ = collage.from_onnx(model)
+    assert calls(mod) == ["Scaler"]
+    assert_alike(by_tvm(mod, {"x": X}), expected)
+
+
 REFUSED = {
     "a type of results that TVM has not": (
         node("Cast", ["x"], ["y"], to=TensorProto.FLOAT8E5M2), "float8e5m2",

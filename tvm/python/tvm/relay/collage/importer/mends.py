@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
+import tvm
 from tvm import relay
 from tvm.relay.frontend import onnx
 
@@ -20,6 +21,17 @@ def mend(op: str, inputs: Any, attrs: dict[str, Any]) -> None:
     """Puts right a node of that operator, in place."""
     if op in _MENDS:
         _MENDS[op](inputs, attrs)
+
+
+def leave_empty_out(inputs: Any, type_of: Callable[[Any], Any]) -> None:
+    """Remove what has no elements from the inputs of a Concat: a kernel of TVM divides by them."""
+
+    def is_empty(value: Any) -> bool:
+        return any(isinstance(n, tvm.tir.IntImm) and int(n) == 0 for n in type_of(value).shape)
+
+    kept = [each for each in inputs if not is_empty(each)]
+    if 0 < len(kept) < len(inputs):
+        inputs[:] = kept
 
 
 def name_what_branches_read(proto: Any, node: Any) -> None:

@@ -35,7 +35,7 @@ from .activations import ACTIVATIONS, activation
 from .clean import KnownTypes, cleaned, declared_types
 from .distrusted import why_distrusted
 from .folds import Folds
-from .mends import mend, name_what_branches_read
+from .mends import leave_empty_out, mend, name_what_branches_read
 from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
 from .types import DTYPES, Types, agrees
@@ -274,6 +274,8 @@ class _Scope:
         self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
     ) -> Any:
         mend(op, inputs, attrs)
+        if op == "Concat":
+            leave_empty_out(inputs, self._types.type_of)
         whole = None
         if op in RECURRENT:
             whole = layer(op, inputs, attrs, self._types.type_of)

@@ -33,6 +33,9 @@ from .types import NUMBERS
 _SMALL = 1024
 # Nodes on at most so many floats are tried at once.
 _FEW = 1 << 20
+# A domain whose operators give results of sizes that no data decide about, and that neither ONNX
+# nor onnxruntime tells.
+_OF_SIZES_FIXED = "ai.onnx.ml"
 # Types of tensors by onnxruntime's names of them, where those are not TVM's.
 _DTYPES = {"float": "float32", "double": "float64"}
 
@@ -95,6 +98,8 @@ def opaque(
     model = versions.model_of(graph)
     model, session = _ready(model)
     types = _types(session, outputs, expected)
+    if node.domain == _OF_SIZES_FIXED:
+        types = _with_sizes_of_a_run(session, types)
     if not operands:
         return [*map(_constant, _run(session))]
     _check_runs(session)
@@ -216,6 +221,14 @@ def _types(
             ]
         found.append(relay.TensorType(shape, dtype))
     return found
+
+
+def _with_sizes_of_a_run(session: Any, types: Sequence[relay.TensorType]) -> list[relay.TensorType]:
+    """Return types with the sizes of a run, for inputs of known shapes."""
+    if any(not isinstance(n, int) for value in session.get_inputs() for n in value.shape):
+        return list(types)
+    results = _tried(session)
+    return [relay.TensorType(a.shape, t.dtype) for a, t in zip(results, types, strict=True)]
 
 
 def _rank(session: Any, place: int) -> int:
