@@ -85,7 +85,7 @@ def function_report(unplaced=UNPLACED, **changes):
 def partitioned_module():
     """relu on the backend `other`, exp and sqrt on the host."""
     inner = relay.var("p", shape=(2, 3))
-    part = relay.Function([inner], relay.nn.relu(inner))
+    part = relay.Function([inner], relay.nn.relu(inner), relay.TensorType((2, 3)))
     part = part.with_attr("Compiler", "other").with_attr("global_symbol", "part_0")
     part = part.with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     mod = tvm.IRModule()
