@@ -18,6 +18,9 @@ _OPERATORS = (
     *("isfinite", "isinf", "isnan"),
 )
 
-for _name in _OPERATORS:
+# Its first input decides.
+_OF_THE_FIRST = ("reverse_sequence",)
+
+for _name in (*_OPERATORS, *_OF_THE_FIRST):
     if tvm.ir.Op.get(_name).get_attr("FShapeFunc") is None:
         registry.register_shape_func(_name, False, elemwise_shape_func)
