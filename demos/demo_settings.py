@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {
     "tvm_max_depth": 1,
     "byoc_max_depth": 1,
     "measure_seconds": 0.01,
-    "search_seconds": 10.0,
+    "search_seconds": 90.0,
     "guard_rounds": 2,
     "guard_seconds": 0.1,
 }

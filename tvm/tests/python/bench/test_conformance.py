@@ -65,6 +65,7 @@ def test_a_sample_is_right_or_refused(tmp_path):
 
 
 @pytest.mark.slow("1,450 models imported, built and run, a quarter of an hour")
+@pytest.mark.timeout(2400)
 def test_no_case_is_wrong_crashes_or_hangs(tmp_path):
     done, found = run_the_bench(tmp_path / "records.jsonl")
     assert done.returncode == 0, done.stdout[-9000:]

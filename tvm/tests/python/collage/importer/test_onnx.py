@@ -16,7 +16,9 @@ from models.graph import Graph
 from onnx import TensorProto, helper
 from tvm import relay
 from tvm.relay import collage
+from tvm.relay.collage.importer import clean
 from tvm.relay.collage.importer import onnx as importer
+from tvm.relay.collage.importer.activations import ACTIVATIONS
 from tvm.relay.collage.relay_util.walk import children_of
 from tvm.relay.frontend import common
 from tvm.relay.frontend import onnx as stock_onnx
@@ -157,15 +159,21 @@ def backend_tests():
 def check_backend_test(path):
     """None where stock TVM cannot import the model, else True: ours is the same."""
     model = onnx.load(path / "model.onnx")
-    # TVM's importer draws a seed, another each time; ours has one operator for a recurrent layer.
-    others = {"Bernoulli", "LSTM", "GRU", "RNN"}
+    # TVM's importer draws a seed, another each time; ours has one operator for a recurrent layer,
+    # exact formulas, and writes some operators out.
+    others = {"Bernoulli", "LSTM", "GRU", "RNN", *ACTIVATIONS, *clean._WRITTEN_OUT}
     if not others.isdisjoint(node.op_type for node in model.graph.node):
         return None
     try:
         expected = relay.frontend.from_onnx(copy.deepcopy(model))
     except Exception:  # noqa: BLE001 - of any kind, of any operator
         return None
-    mod, _ = collage.from_onnx(model)
+    try:
+        mod, _ = collage.from_onnx(model)
+    except collage.ModelError:
+        return None  # of a type that TVM has not, for which stock TVM takes another
+    if "collage.onnx_node" in mod.astext(show_meta_data=False):
+        return None  # onnxruntime computes what stock TVM gets wrong (bench/conformance.py)
     tvm.ir.assert_structural_equal(mod, expected[0], map_free_vars=True)
     assert mod.astext(show_meta_data=False) == expected[0].astext(show_meta_data=False)
     return True

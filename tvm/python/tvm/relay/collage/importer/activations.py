@@ -16,7 +16,6 @@ from tvm import relay
 # Of the series of log(1 + e) = 2 artanh(z) with z = e / (2 + e) <= 1/3: 1/3, 1/5, ... The first
 # term that is left out is below 2^-24 of the sum.
 _TERMS = tuple(1.0 / power for power in range(3, 15, 2))
-SERIES_TERMS = len(_TERMS)
 # From here on tanh(log(1 + exp(x))) is 1 in float32, and exp(x)^2 is far from overflowing.
 _ONE = 20.0
 

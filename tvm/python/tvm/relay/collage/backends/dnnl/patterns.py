@@ -16,7 +16,6 @@ from tvm import relay
 from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
-from ...importer.activations import SERIES_TERMS
 from ..partition.flatten import takes_any
 from ..partition.graph import Node
 from .extract import find_chains, lower_calls
@@ -95,24 +94,13 @@ def _hardswish(x: DFPattern) -> DFPattern:
 
 
 def _mish(x: DFPattern) -> DFPattern:
-    """x * tanh(softplus(x)), by the formulas of TVM's importer and of ours."""
+    """x * tanh(log(1 + exp(x))), by the formulas of TVM's importer and of ours."""
     add, multiply, divide = is_op("add"), is_op("multiply"), is_op("divide")
     e = is_op("exp")(is_op("minimum")(x, is_constant()))
     n = multiply(e, add(e, is_constant()))
     plain = is_op("log")(add(is_op("exp")(x), is_constant()))
     whole = divide(n, add(n, is_constant()))
-    return multiply(x, is_op("tanh")(plain | _softplus(x)) | whole)
-
-
-def _softplus(x: DFPattern) -> DFPattern:
-    """max(x, 0) + 2 artanh(z) by a series, as importer/activations.py writes it."""
-    add, multiply = is_op("add"), is_op("multiply")
-    small = is_op("exp")(is_op("negative")(is_op("abs")(x)))
-    z = is_op("divide")(small, add(small, is_constant()))
-    series: DFPattern = is_constant()
-    for _ in range(SERIES_TERMS):
-        series = add(multiply(series, multiply(z, z)), is_constant())
-    return add(is_op("nn.relu")(x), multiply(series, add(z, z)))
+    return multiply(x, is_op("tanh")(plain) | whole)
 
 
 _ACTIVATION_PATTERNS: dict[str, Callable] = {
