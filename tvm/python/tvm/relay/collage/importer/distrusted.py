@@ -16,6 +16,8 @@ import numpy as np
 from onnx import NodeProto, helper
 from tvm import relay
 
+from ..compile.fold_ops import static_shape
+
 # How TVM takes a pixel's place from the ratio of sizes, which ONNX takes from the scale.
 _PLACES = ("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners")
 
@@ -45,12 +47,9 @@ class Node:
         value = self._value_of(self._proto.input[index]) if self.has(index) else None
         return value.data.numpy() if isinstance(value, relay.Constant) else None
 
-    def shape(self, index: int) -> list[int] | None:
+    def shape(self, index: int) -> tuple[int, ...] | None:
         """Return an input's shape, None where it is not known."""
-        found = self._type_of(self._value_of(self._proto.input[index]))
-        extents = list(found.shape)
-        is_known = all(hasattr(extent, "value") for extent in extents)
-        return [int(extent) for extent in extents] if is_known else None
+        return static_shape(self._type_of(self._value_of(self._proto.input[index])))
 
     def dtype(self, index: int) -> str:
         """Return the type of an input's elements."""
@@ -123,16 +122,13 @@ def _transposed(node: Node) -> str:
         return "TVM pads otherwise for an output_shape"
     if any(step != 1 for step in node.attrs.get("dilations", ())):
         return "TVM has no kernel for dilations"
-    shape = node.shape(0)
-    if node.attrs.get("group", 1) != 1 and shape is not None and len(shape) == 5:
-        return "TVM has no kernel for groups of three dimensions"
-    return ""
+    return _grouped(node)
 
 
 def _grouped(node: Node) -> str:
     shape = node.shape(0)
     is_one = node.attrs.get("group", 1) == 1
-    return "" if is_one or shape is None or len(shape) != 5 else "LLVM rejects TVM's kernel"
+    return "" if is_one or shape is None or len(shape) != 5 else "TVM has no kernel that LLVM takes"
 
 
 def _regions(node: Node) -> str:

@@ -170,7 +170,7 @@ class _Scope:
         # Of the model that is being imported: its operators' versions, and types by value.
         self._versions = Versions([], 0)
         self._inferred: KnownTypes = {}
-        self._declared: KnownTypes = {}
+        self._expected: KnownTypes = {}  # with what the model says of its outputs
 
     def from_onnx(
         self,
@@ -183,14 +183,14 @@ class _Scope:
         **named: Any,
     ) -> Any:
         """Import what is left of a model once libraries have made it simpler."""
-        outer = self._versions, self._inferred, self._declared
+        outer = self._versions, self._inferred, self._expected
         model, self._inferred = cleaned(model, shape or {})
-        self._declared = declared_types(model)
+        self._expected = {**declared_types(model), **self._inferred}
         self._versions = Versions.of(model, opset)
         try:
             return stock(model, shape, dtype, opset, *options, **named)
         finally:
-            self._versions, self._inferred, self._declared = outer
+            self._versions, self._inferred, self._expected = outer
 
     def infer_type(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
         return self._types.infer_type(node, mod)
@@ -231,7 +231,7 @@ class _Scope:
             name_what_branches_read(proto, node)
             why = self._why_not_converted(stock, proto, node)
             if why is not None:
-                self._make_opaque(stock, proto, node, why)
+                self._make_opaque(proto, node, why)
 
     def _why_not_converted(self, stock: Callable, proto: Any, node: Any) -> Exception | None:
         """Convert a node by TVM; what is wrong with that, None where it is right."""
@@ -252,14 +252,13 @@ class _Scope:
         """A value that a node reads."""
         return proto._nodes[proto._renames.get(name, name)]
 
-    def _make_opaque(self, stock: Callable, proto: Any, node: Any, why: Exception) -> None:
+    def _make_opaque(self, proto: Any, node: Any, why: Exception) -> None:
         span = onnx.get_source_name(node, proto._op_type_dict)
         read = functools.partial(self._input, proto)
         # A model's input knows the node that reads it first, as TVM has it.
         proto._set_parameter_span(SimpleNamespace(input=[*node.input, *captured(node)]), span)
-        expected = {**self._declared, **self._inferred}
         try:
-            found = opaque(node, read, self._types.type_of, expected, self._versions)
+            found = opaque(node, read, self._types.type_of, self._expected, self._versions)
         except ModelError as error:
             raise _refusal(node, f"{_reason(why)}; {error.text}") from why
         except KeyError as error:

@@ -202,8 +202,7 @@ def _types(
     know more of them than onnxruntime."""
     found = []
     for place, (value, name) in enumerate(zip(session.get_outputs(), outputs, strict=True)):
-        element = value.type.removeprefix("tensor(").removesuffix(")")
-        dtype = _DTYPES.get(element, element)
+        dtype = _dtype(value)
         if dtype not in NUMBERS:
             raise ModelError(f"TVM has no values of its result's type, {value.type}")
         shape = [n if isinstance(n, int) else tvm.tir.Any() for n in value.shape]
@@ -264,6 +263,12 @@ def _tried(session: Any) -> list[Any]:
     return _run(session, np.ones)
 
 
+def _dtype(value: Any) -> str:
+    """Return numpy's name of the type of a session's input or output."""
+    element = value.type.removeprefix("tensor(").removesuffix(")")
+    return _DTYPES.get(element, element)
+
+
 def _sizes(value: Any) -> list[int]:
     """Return the shape of an input with 1 for what is open."""
     return [n if isinstance(n, int) else 1 for n in value.shape]
@@ -278,8 +283,7 @@ def _run(session: Any, made_up: Callable[[Sequence[int]], np.ndarray] = _differe
     """Return a session's results for inputs that are made up. ModelError where it fails."""
     inputs = {}
     for value in session.get_inputs():
-        dtype = value.type.removeprefix("tensor(").removesuffix(")")
-        inputs[value.name] = made_up(_sizes(value)).astype(_DTYPES.get(dtype, dtype))
+        inputs[value.name] = made_up(_sizes(value)).astype(_dtype(value))
     try:
         return list(session.run(None, inputs))
     except Exception as error:  # the library's own kinds, which it does not export
