@@ -188,10 +188,9 @@ def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(
     # oneDNN takes no product of float16. Those of bytes it takes, in floats where sums of bytes are
     # not exact; whether its kernel then wins, alone or within a plan, is the machine's business.
     if kind == "fp16":
-        assert reasons == {"refused"}
+        assert reasons == {"refused"} and "dnnl" in str(function["unplaced"])
     else:
         assert reasons <= {"slower", "no_better_plan"}
-    assert "dnnl" in str(function["unplaced"])
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int8", "bfloat16"])

@@ -20,10 +20,13 @@ from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .costs.kernel import KernelChoice, for_candidates
+from .errors import PlacementError
 from .estimators import CostEstimator
 from .exec.forks import run_in_forks
+from .exec.reply import Unsupported
 from .exec.spent import phase
 from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
+from .external import on_one_thread
 from .files import check_report_path, write_report
 from .function_report import FunctionReport
 from .graph_search import (
@@ -43,11 +46,13 @@ from .measured import (
     tuning,
 )
 from .module_check import check_is_module, check_module
+from .named_options import option
 from .options import CollageOptions
-from .original import Agreement
+from .original import NONE as NO_ORIGINAL
+from .original import Agreement, digest_of, whole
 from .placement import Placement, load_placement
 from .placement.made_with import this_machine
-from .placement.replay import apply_placement
+from .placement.replay import apply_placement, check_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import one_step, steps
 from .report.facts import costs_asked
@@ -160,7 +165,7 @@ def _optimize(
         prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
     )
     if placement is not None:
-        return _replay(job, placement, decision)
+        return _replay(job, placement, decision, original)
     job = dataclasses.replace(job, original=check_original(job, original))
     if not targets.external and not options.tunes():
         is_here = not options.rpc_tracker
@@ -261,8 +266,21 @@ def _add_plans(job: Job, found: OpLevel) -> None:
             job.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
                 job.plans.add_new(name, parts)
+            _add_originals(job)
     # The op-level plan takes part even when it equals another: its figure is always shown.
     job.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
+
+
+def _add_originals(job: Job) -> None:
+    """The file of the model as it is, where its outputs are known."""
+    if job.original is None or job.original.truth is None:
+        return
+    try:
+        made = whole(job.original.model, job.prepared)
+    except Unsupported as error:
+        _logger.info("no plan runs the model's file itself: %s", error)
+        return
+    job.plans.add_originals(made, digest_of(made))
 
 
 def _result(
@@ -362,13 +380,18 @@ def _placement_of(given: Any) -> Placement | None:
     )
 
 
-def _replay(job: Job, placement: Placement, decision: Any) -> Result:
+def _replay(job: Job, placement: Placement, decision: Any, original: Any) -> Result:
     """What the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
     host, external = job.targets.host, job.targets.backends
     with job.clock.phase("replay"), job.records.in_force():
-        mod = apply_placement(job.prepared, placement, host, external, job.options.placement_allow)
+        allow = job.options.placement_allow
+        if placement.original:
+            check_placement(job.prepared, placement, host, external, allow)
+            mod = _replayed_original(job, placement, original)
+        else:
+            mod = apply_placement(job.prepared, placement, host, external, allow)
     return Result(
         mod,
         host,
@@ -382,3 +405,29 @@ def _replay(job: Job, placement: Placement, decision: Any) -> Result:
         kernels=placement.kernels,
         executor=job.executor,
     )
+
+
+def _replayed_original(job: Job, placement: Placement, original: Any) -> tvm.IRModule:
+    """The module of a placement of the model's file. PlacementError where that is another, or none
+    is given."""
+    if not original or original == NO_ORIGINAL:
+        raise PlacementError(
+            f"plan {placement.plan} runs the model's file: name that by "
+            + option("original", "the argument or option original")
+        )
+    try:
+        made = whole(original, job.prepared)
+    except Unsupported as error:
+        raise PlacementError(
+            f"plan {placement.plan} cannot run the model's file: {error}"
+        ) from None
+    if digest_of(made) != placement.original:
+        raise PlacementError(
+            f"plan {placement.plan} was made for another file of the model", "module"
+        )
+    backend = next(part.backend for function in placement.functions for part in function.parts)
+    mod = job.plans.original_on(made, backend)
+    if not isinstance(mod, tvm.IRModule):
+        why = mod.Summary() if mod else f"{backend} does not take it"
+        raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
+    return on_one_thread(mod) if placement.one_thread else mod

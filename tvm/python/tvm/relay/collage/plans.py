@@ -21,6 +21,7 @@ from .external import is_external_function, is_on_one_thread, on_one_thread
 from .function_report import FunctionReport
 from .greedy import take_all
 from .messages import last_line
+from .ops.onnx_node import LIBRARY
 from .placement import Machine, PlacedFunction, PlacedPart, Placement
 from .placement.describe import describe_functions, make_placement, placed_parts
 from .placement.made_with import current_opt_level
@@ -38,6 +39,8 @@ UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
 # The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
 # when that of all backends is over the budget.
 EXACT = "collage-exact"
+# Behind the name of a backend: it runs the model's file as a whole.
+ORIGINAL = "-original"
 # Behind the name of a plan of a small net: the same on the calling thread alone, without the time
 # that it takes to wake others.
 ONE_THREAD = "-one-thread"
@@ -64,6 +67,7 @@ class Plans:
         self._prepared, self._targets = prepared, targets
         self._opt_level, self._is_simplified = current_opt_level(), is_simplified
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
+        self._originals: dict[str, str] = {}
         self._tried: dict[str, Callable[[], dict[str, Any]]] = {}
 
     def add_found(
@@ -167,6 +171,50 @@ class Plans:
             except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
                 self.failed[name] = Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
 
+    def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
+        """Each external backend that reads the model's file, of which `whole` is a module of one
+        node, running that as it is."""
+        for target in self._targets.external:
+            name = target.kind.name + ORIGINAL
+            made = self.original_on(whole, target.kind.name)
+            if isinstance(made, Cost):
+                self.failed[name] = made
+            elif made is not None:
+                self.modules[name] = made
+                self._parts[name] = functools.partial(self._all_on, target.kind.name)
+                self._originals[name] = digest
+
+    def original_on(self, whole: tvm.IRModule, backend: str) -> tvm.IRModule | Cost | None:
+        """The model's file on a backend, None where this does not read it, or how that fails. Where
+        sizes are not known before a run, the library that runs such nodes for TVM takes it."""
+        (target,) = (each for each in self._targets.external if each.kind.name == backend)
+        try:
+            mod, _ = take_all(whole, TargetList(self._targets.host, (target,)))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
+            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+        is_taken = any(map(is_external_function, mod.functions.values()))
+        return as_deployed(mod, ()) if is_taken or backend == LIBRARY else None
+
+    def _all_on(self, backend: str) -> dict[str, list[PlacedPart]]:
+        """One part for each function of the import, which the file stands for."""
+        cost = PartCost(CostStatus.UNKNOWN, None, f"{backend} runs the model's file")
+        return {
+            function.name: [
+                PlacedPart(
+                    backend,
+                    "original",
+                    f"{backend} on the model's file",
+                    tuple(i for i, node in enumerate(function.nodes) if "(" in node.text),
+                    (),
+                    True,
+                    cost,
+                )
+            ]
+            for function in self._described
+        }
+
     def add_untuned(self) -> None:
         """The plans of UNTUNED again, to be built without tuning records."""
         for name, untuned in UNTUNED.items():
@@ -179,6 +227,8 @@ class Plans:
         for name, module in list(self.modules.items()):
             self.modules[name + ONE_THREAD] = on_one_thread(module)
             self._parts[name + ONE_THREAD] = self._parts[name]
+            if name in self._originals:
+                self._originals[name + ONE_THREAD] = self._originals[name]
 
     def same_as(self) -> dict[str, str]:
         """Plans that are another's module over again, backends and all, each with the first such.
@@ -208,8 +258,8 @@ class Plans:
 
     @property
     def parts(self) -> list[dict[str, list[PlacedPart]]]:
-        """Parts by function of each plan that has a module."""
-        return [self._parts[name]() for name in self.modules]
+        """Parts by function of each plan of the import that has a module."""
+        return [self._parts[name]() for name in self.modules if name not in self._originals]
 
     @property
     def placed(self) -> list[str]:
@@ -233,6 +283,7 @@ class Plans:
             self.kernels_of(name) if name in self.modules else self.kernels,
             name in self.modules and is_on_one_thread(self.modules[name]["main"]),
             self._is_simplified,
+            self._originals.get(name, ""),
         )
 
 

@@ -5,6 +5,7 @@
  */
 #include "engine.h"
 
+#include <tvm/runtime/data_type.h>
 #include <tvm/runtime/logging.h>
 
 #include <map>
@@ -58,8 +59,13 @@ size_t TensorSpec::NumBytes() const {
   return static_cast<size_t>(NumElements()) * ((dtype.bits + 7) / 8);
 }
 
-std::vector<std::vector<int64_t>> Engine::OutputShapes(const std::vector<void*>&) {
-  LOG(FATAL) << "ValueError: this library tells no shapes of outputs";
+bool TensorSpec::operator==(const TensorSpec& other) const {
+  return runtime::TypeEqual(dtype, other.dtype) && shape == other.shape;
+}
+
+std::unique_ptr<Results> Engine::RunOnAny(const std::vector<TensorSpec>&,
+                                          const std::vector<void*>&) {
+  LOG(FATAL) << "ValueError: this library runs models on inputs of fixed shapes alone";
   throw;  // not reached
 }
 

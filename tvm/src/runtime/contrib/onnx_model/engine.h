@@ -33,6 +33,7 @@ struct TensorSpec {
 
   int64_t NumElements() const;
   size_t NumBytes() const;
+  bool operator==(const TensorSpec& other) const;
 };
 
 /*! \brief Whose threads a model runs on, where its library lets us say; a byte of saved models. */
@@ -52,14 +53,22 @@ struct Model {
   Threads threads = Threads::kOwn;
 };
 
+/*! \brief Outputs in memory of the library that computed them, which lives as long as they do. */
+struct Results {
+  virtual ~Results() = default;
+  std::vector<std::vector<int64_t>> shapes;
+  std::vector<const void*> data;
+};
+
 /*! \brief A model that is ready to run. Several threads may run it at once. */
 class Engine {
  public:
   virtual ~Engine() = default;
   /*! \brief Computes the outputs in place; data in the order of the model's specs. */
   virtual void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) = 0;
-  /*! \brief Shapes of the outputs of such inputs, for a model whose outputs' are not known. */
-  virtual std::vector<std::vector<int64_t>> OutputShapes(const std::vector<void*>& inputs);
+  /*! \brief Computes outputs of inputs that may have other shapes than the model's specs. */
+  virtual std::unique_ptr<Results> RunOnAny(const std::vector<TensorSpec>& specs,
+                                            const std::vector<void*>& inputs);
   /*! \brief How many threads beside the caller's may turn for a while after a run. */
   virtual int ThreadsThatTurn() const = 0;
 };

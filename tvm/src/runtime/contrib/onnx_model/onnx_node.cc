@@ -2,10 +2,11 @@
 // Runs one ONNX node that TVM's own code calls: the operator `collage.onnx_node`
 // (ops/onnx_node.py).
 //
-// `collage.onnx_model.run_node(library, model, number of inputs, inputs..., outputs...)` takes the
-// node's model as hexadecimal digits, since a text in compiled code holds no zero bytes. What runs
-// a model is made at its first call, and kept by its text and the types of its tensors.
-// `collage.onnx_model.tell_shapes` takes the same, with vectors for the outputs' shapes.
+// `collage.onnx_model.run_node(library, digest, model, threads, number of inputs, inputs...,
+// outputs...)` takes the node's model as hexadecimal digits, since a text in compiled code holds no
+// zero bytes, and a digest of it, by which what runs it is found: that is made at its first call,
+// and kept. `collage.onnx_model.tell_shapes` takes the same, with vectors for the outputs' shapes.
+// It has to run the node for them, so that the call which follows finds the outputs computed.
 // Tested by ops/test_onnx_node.py.
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/container/array.h>
@@ -15,6 +16,7 @@
 #include <tvm/runtime/registry.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -48,89 +50,140 @@ std::string BytesOf(const std::string& digits) {
   return bytes;
 }
 
-struct Node {
-  Model model;
-  std::once_flag once;
-  std::unique_ptr<Engine> engine;
-};
-
 // What is called: a node with its tensors, inputs first.
 struct NodeCall {
-  std::string library, digits;
-  std::vector<const DLTensor*> inputs, outputs;
+  std::vector<TensorSpec> input_specs, output_specs;
+  std::vector<void*> inputs, outputs;
 };
 
-NodeCall CallOf(TVMArgs args) {
-  partition::FollowFlushDenormals();
-  NodeCall call{args[0], args[1], {}, {}};
-  const int num_inputs = args[2];
-  for (int i = 3; i < args.size(); ++i) {
-    (i - 3 < num_inputs ? call.inputs : call.outputs).push_back(args[i].operator DLTensor*());
+// A node's outputs on the way from a call for their shapes to the call that wants them.
+struct Waiting {
+  std::vector<void*> inputs;
+  std::unique_ptr<Results> results;
+};
+
+class Node {
+ public:
+  Node(std::string library, const std::string& digits, Threads threads, const NodeCall& first) {
+    model_.symbol = "an ONNX node";
+    model_.bytes = BytesOf(digits);
+    model_.threads = threads;
+    model_.inputs = first.input_specs;
+    model_.outputs = first.output_specs;
+    const runtime::PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
+    ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
+    const int count = threads == Threads::kNone ? 1 : (*num_threads)();
+    engine_ = GetEngineKind(library).create(model_, count);
+    std::string().swap(model_.bytes);
+  }
+
+  void Run(const NodeCall& call) {
+    std::unique_ptr<Results> results = Take(call);
+    if (!results) {
+      if (model_.inputs == call.input_specs && model_.outputs == call.output_specs) {
+        engine_->Run(call.inputs, call.outputs);
+        return;
+      }
+      results = engine_->RunOnAny(call.input_specs, call.inputs);
+    }
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const TensorSpec& spec = call.output_specs[i];
+      ICHECK(results->shapes[i] == spec.shape) << "an ONNX node gives output " << i << " a shape "
+                                               << "other than that which its caller expects";
+      std::memcpy(call.outputs[i], results->data[i], spec.NumBytes());
+    }
+  }
+
+  // Writes the outputs' shapes, each into a vector of int64, and keeps the outputs.
+  void TellShapes(const NodeCall& call) {
+    std::unique_ptr<Results> results = engine_->RunOnAny(call.input_specs, call.inputs);
+    for (size_t i = 0; i < call.outputs.size(); ++i) {
+      const std::vector<int64_t>& shape = results->shapes[i];
+      const std::vector<int64_t>& vector = call.output_specs[i].shape;
+      ICHECK_EQ(static_cast<int64_t>(shape.size()), vector.empty() ? 0 : vector[0])
+          << "the rank of an ONNX node's output";
+      std::copy(shape.begin(), shape.end(), static_cast<int64_t*>(call.outputs[i]));
+    }
+    OfThread()[this] = {call.inputs, std::move(results)};
+  }
+
+ private:
+  // A thread that asks for shapes then calls the node on the same memory, which nobody writes in
+  // between, and asks again before each later call.
+  static std::unordered_map<const Node*, Waiting>& OfThread() {
+    static thread_local std::unordered_map<const Node*, Waiting> waiting;
+    return waiting;
+  }
+
+  std::unique_ptr<Results> Take(const NodeCall& call) const {
+    auto found = OfThread().find(this);
+    if (found == OfThread().end() || found->second.inputs != call.inputs) return nullptr;
+    std::unique_ptr<Results> results = std::move(found->second.results);
+    OfThread().erase(found);
+    return results;
+  }
+
+  Model model_;
+  std::unique_ptr<Engine> engine_;
+};
+
+struct Entry {
+  std::once_flag once;
+  std::unique_ptr<Node> node;
+};
+
+// The places of arguments in front of the tensors.
+enum { kLibrary, kDigest, kModel, kThreads, kNumInputs, kTensors };
+
+NodeCall CallOf(const TVMArgs& args) {
+  NodeCall call;
+  const int num_inputs = args[kNumInputs];
+  for (int i = kTensors; i < args.size(); ++i) {
+    const DLTensor* tensor = args[i];
+    const int place = i - kTensors;
+    const bool is_input = place < num_inputs;
+    TensorSpec spec{tensor->dtype, {tensor->shape, tensor->shape + tensor->ndim}};
+    void* data = partition::CheckedData(tensor, spec.shape, runtime::DataType(spec.dtype),
+                                        "an ONNX node", is_input ? "input" : "output",
+                                        is_input ? place : place - num_inputs);
+    (is_input ? call.inputs : call.outputs).push_back(data);
+    (is_input ? call.input_specs : call.output_specs).push_back(std::move(spec));
   }
   return call;
 }
 
-TensorSpec SpecOf(const DLTensor* tensor) {
-  return {tensor->dtype, {tensor->shape, tensor->shape + tensor->ndim}};
-}
-
 // The node that a call is of, which lives as long as the process.
-Node* FindNode(const NodeCall& call) {
-  std::string key = call.library + ' ' + call.digits;
-  for (const auto* tensors : {&call.inputs, &call.outputs}) {
-    for (const DLTensor* tensor : *tensors) {
-      key += ' ' + runtime::DLDataType2String(tensor->dtype);
-      for (int i = 0; i < tensor->ndim; ++i) key += ' ' + std::to_string(tensor->shape[i]);
-    }
-  }
+Node& FindNode(const TVMArgs& args, const NodeCall& call) {
+  const std::string library = args[kLibrary];
+  const int threads = args[kThreads];
+  const std::string key = library + ' ' + std::to_string(threads) + ' ' +
+                          args[kDigest].operator std::string();
   static std::mutex mutex;
-  static auto* nodes = new std::unordered_map<std::string, std::unique_ptr<Node>>();
-  Node* node = nullptr;
+  static auto* entries = new std::unordered_map<std::string, std::unique_ptr<Entry>>();
+  Entry* entry = nullptr;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    std::unique_ptr<Node>& found = (*nodes)[key];
-    if (!found) found = std::make_unique<Node>();
-    node = found.get();
+    std::unique_ptr<Entry>& found = (*entries)[key];
+    if (!found) found = std::make_unique<Entry>();
+    entry = found.get();
   }
-  std::call_once(node->once, [&] {
-    Model& model = node->model;
-    model.symbol = "an ONNX node";
-    model.bytes = BytesOf(call.digits);
-    model.threads = Threads::kShared;
-    for (const DLTensor* tensor : call.inputs) model.inputs.push_back(SpecOf(tensor));
-    for (const DLTensor* tensor : call.outputs) model.outputs.push_back(SpecOf(tensor));
-    const runtime::PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
-    ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
-    node->engine = GetEngineKind(call.library).create(model, (*num_threads)());
+  std::call_once(entry->once, [&] {
+    entry->node = std::make_unique<Node>(library, args[kModel].operator std::string(),
+                                         static_cast<Threads>(threads), call);
   });
-  return node;
-}
-
-std::vector<void*> DataOf(const std::vector<const DLTensor*>& tensors, const char* role) {
-  std::vector<void*> data;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const TensorSpec spec = SpecOf(tensors[i]);
-    data.push_back(partition::CheckedData(tensors[i], spec.shape, runtime::DataType(spec.dtype),
-                                          "an ONNX node", role, i));
-  }
-  return data;
+  return *entry->node;
 }
 
 void RunNode(TVMArgs args, TVMRetValue*) {
+  partition::FollowFlushDenormals();
   const NodeCall call = CallOf(args);
-  FindNode(call)->engine->Run(DataOf(call.inputs, "input"), DataOf(call.outputs, "output"));
+  FindNode(args, call).Run(call);
 }
 
-// Writes the shapes of outputs, each into a vector of int64, where inputs decide about them.
 void TellShapes(TVMArgs args, TVMRetValue*) {
+  partition::FollowFlushDenormals();
   const NodeCall call = CallOf(args);
-  const auto shapes = FindNode(call)->engine->OutputShapes(DataOf(call.inputs, "input"));
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    const DLTensor* output = call.outputs[i];
-    const int64_t rank = output->ndim == 0 ? 0 : output->shape[0];
-    ICHECK_EQ(static_cast<int64_t>(shapes[i].size()), rank) << "the rank of an ONNX node's output";
-    std::copy(shapes[i].begin(), shapes[i].end(), static_cast<int64_t*>(output->data));
-  }
+  FindNode(args, call).TellShapes(call);
 }
 
 // Why a library cannot read a model, "" where it can. The import has asked onnxruntime itself.

@@ -49,6 +49,7 @@ constexpr int kDefaultMemory = 0;
   X(SetIntraOpNumThreads, 24, Status*, (SessionOptions*, int))                        \
   X(CreateTensorWithDataAsOrtValue, 49, Status*,                                      \
     (const MemoryInfo*, void*, size_t, const int64_t*, size_t, int, Value**))         \
+  X(GetTensorMutableData, 51, Status*, (Value*, void**))                              \
   X(GetDimensionsCount, 61, Status*, (const TensorInfo*, size_t*))                    \
   X(GetDimensions, 62, Status*, (const TensorInfo*, int64_t*, size_t))                \
   X(GetTensorTypeAndShape, 65, Status*, (const Value*, TensorInfo**))                 \

@@ -93,6 +93,28 @@ const ort::MemoryInfo* CpuMemory() {
   return memory;
 }
 
+struct OwnedResults final : Results {
+  void Add(ort::Value* value) {
+    values.emplace_back(ort::GetApi().ReleaseValue);
+    *values.back().out() = value;
+  }
+
+  void Describe(ort::Value* value, const std::string& symbol) {
+    const ort::Api& api = ort::GetApi();
+    Handle<ort::TensorInfo> info(api.ReleaseTensorTypeAndShapeInfo);
+    Check(api.GetTensorTypeAndShape(value, info.out()), symbol);
+    size_t rank = 0;
+    Check(api.GetDimensionsCount(info.get(), &rank), symbol);
+    shapes.emplace_back(rank);
+    Check(api.GetDimensions(info.get(), shapes.back().data(), rank), symbol);
+    void* memory = nullptr;
+    Check(api.GetTensorMutableData(value, &memory), symbol);
+    data.push_back(memory);
+  }
+
+  std::vector<Handle<ort::Value>> values;
+};
+
 class OnnxRuntimeEngine final : public Engine {
  public:
   OnnxRuntimeEngine(const Model& model, int num_threads)
@@ -126,29 +148,21 @@ class OnnxRuntimeEngine final : public Engine {
           symbol_);
   }
 
-  std::vector<std::vector<int64_t>> OutputShapes(const std::vector<void*>& inputs) final {
-    const ort::Api& api = ort::GetApi();
+  std::unique_ptr<Results> RunOnAny(const std::vector<TensorSpec>& specs,
+                                    const std::vector<void*>& inputs) final {
     std::vector<Handle<ort::Value>> values;
-    std::vector<ort::Value*> raw, results(outputs_.size(), nullptr);
-    for (size_t i = 0; i < inputs.size(); ++i) values.push_back(Wrap(inputs_[i], inputs[i]));
+    std::vector<ort::Value*> raw, outputs(outputs_.size(), nullptr);
+    values.reserve(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) values.push_back(Wrap(specs[i], inputs[i]));
     for (const auto& value : values) raw.push_back(value.get());
-    Check(api.Run(session_.get(), nullptr, name_pointers_.data(), raw.data(), inputs.size(),
-                  name_pointers_.data() + inputs.size(), outputs_.size(), results.data()),
+    Check(ort::GetApi().Run(session_.get(), nullptr, name_pointers_.data(), raw.data(),
+                            inputs.size(), name_pointers_.data() + inputs.size(), outputs.size(),
+                            outputs.data()),
           symbol_);
-    for (ort::Value* result : results) {
-      values.emplace_back(api.ReleaseValue);
-      *values.back().out() = result;
-    }
-    std::vector<std::vector<int64_t>> shapes;
-    for (const ort::Value* result : results) {
-      Handle<ort::TensorInfo> info(api.ReleaseTensorTypeAndShapeInfo);
-      Check(api.GetTensorTypeAndShape(result, info.out()), symbol_);
-      size_t rank = 0;
-      Check(api.GetDimensionsCount(info.get(), &rank), symbol_);
-      shapes.emplace_back(rank);
-      Check(api.GetDimensions(info.get(), shapes.back().data(), rank), symbol_);
-    }
-    return shapes;
+    auto results = std::make_unique<OwnedResults>();
+    for (ort::Value* output : outputs) results->Add(output);
+    for (size_t i = 0; i < outputs.size(); ++i) results->Describe(outputs[i], symbol_);
+    return results;
   }
 
   int ThreadsThatTurn() const final { return turning_; }

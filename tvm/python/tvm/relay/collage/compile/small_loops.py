@@ -17,6 +17,8 @@ import math
 import tvm
 from tvm import tir
 
+from ..ops.onnx_node import on_one_thread
+
 # Loops that are expected to take less run on one thread. A thread that sleeps takes some 30 us to
 # wake on a virtual machine. Parts of libraries have the same limit (runtime, IsSmallWork).
 SMALL_NANOSECONDS = 10000.0
@@ -41,11 +43,14 @@ _BY_HAND = "pragma_parallel"
 
 
 def run_small_loops_on_one_thread(mod: tvm.IRModule, are_all: bool = False) -> None:
-    """Makes such parallel loops, or `are_all`, serial ones in the kernels of `mod`, in place."""
+    """Makes such parallel loops serial ones in the kernels of `mod`, in place; with `are_all` all
+    of them, and nodes of ONNX models run on one thread too."""
     limit = math.inf if are_all else SMALL_NANOSECONDS
     for var, func in mod.functions_items():
         if isinstance(func, tir.PrimFunc):
             body = _with_small_loops_serial(func.body, limit)
+            if are_all:
+                body = tir.stmt_functor.ir_transform(body, None, on_one_thread, ["tir.Call"])
             if not body.same_as(func.body):
                 mod.update_func(var, func.with_body(body))
 

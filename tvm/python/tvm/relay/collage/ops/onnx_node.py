@@ -16,6 +16,7 @@ Test: ops/test_onnx_node.py. Docs: docs/import.md
 from __future__ import annotations
 
 import functools
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -30,23 +31,39 @@ from ..errors import UnsupportedOpError
 _MOST_OPERANDS = 32
 NAMES = tuple(f"collage.onnx_node_{count}" for count in range(_MOST_OPERANDS + 1))
 # What TVM's code calls for a node.
-_LIBRARY = "onnxruntime"
+LIBRARY = "onnxruntime"
 _RUN = "collage.onnx_model.run_node"
 _TELL_SHAPES = "collage.onnx_model.tell_shapes"
+_PACKED = tvm.ir.Op.get("tir.tvm_call_packed")
+# The place of the threads among its arguments, the function's name counted.
+_THREADS = 4
+# What a call that is the whole of a model's file is called in reports, instead of its nodes.
+WHOLE_FILE = "the model's file"
+# Threads of engine.h: whose threads a model runs on.
+OWN, AWAKE, SHARED, NONE = 0, 1, 2, 3
+# Operators up to which threads that models share serve one better than its own, which find the
+# next operator awake. A network may have hundreds of small parts; with threads of each, asleep
+# since the last run, a part took longer on two cores by about what ten to thirty operators lose by
+# waking the shared ones (`python bench/additivity.py --made-up 1`).
+_FEW_OPERATORS = 8
 # Of TVM's kinds of conversion to mixed precision (relay/transform/mixed_precision.py).
 _NEVER = 2
 
 
-def onnx_node(model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[Any]) -> Any:
+def onnx_node(
+    model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[Any], operator: str = ""
+) -> Any:
     """Return a call that computes `model`, whose inputs input_0, ... are `operands`, and whose
-    outputs output_0, ... have `types`: one value, or a tuple of several. UnsupportedOpError for
-    more operands than there are operators for."""
+    outputs output_0, ... have `types`: one value, or a tuple of several. `operator` is its name in
+    reports, by default that of its nodes. UnsupportedOpError for more operands than there are
+    operators for."""
+    operator = operator or "+".join(node.op_type for node in model.graph.node)
     if len(operands) > _MOST_OPERANDS:
         what = f"it has {len(operands)} inputs, and {_MOST_OPERANDS} at most can be taken"
-        raise UnsupportedOpError(_LIBRARY, model.graph.node[0].op_type, what)
+        raise UnsupportedOpError(LIBRARY, operator, what)
     attrs = tvm.ir.make_node(
         "DictAttrs",
-        operator="+".join(node.op_type for node in model.graph.node),
+        operator=operator,
         model=model.SerializeToString(deterministic=True).hex(),
         types=list(types),
     )
@@ -56,6 +73,16 @@ def onnx_node(model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[A
 def model_of(attrs: Any) -> onnx.ModelProto:
     """Return the model of a call with these attributes."""
     return onnx.ModelProto.FromString(bytes.fromhex(str(attrs["model"])))
+
+
+def is_file(attrs: Any) -> bool:
+    """Tell whether a call with these attributes is a model's whole file."""
+    return str(attrs["operator"]) == WHOLE_FILE
+
+
+def threads_of(model: onnx.ModelProto) -> int:
+    """Return whose threads a model beside others runs on: shared ones, or its own."""
+    return SHARED if len(model.graph.node) <= _FEW_OPERATORS else OWN
 
 
 def _type_of(types: Sequence[Any], attrs: Any) -> Any:
@@ -88,8 +115,19 @@ def _extents(field: Any) -> list[Any]:
 def _statement(
     function: str, attrs: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> tvm.tir.PrimExpr:
-    model = str(attrs["model"])
-    return tvm.tir.call_packed(function, _LIBRARY, model, len(inputs), *inputs, *outputs)
+    digits = str(attrs["model"])
+    digest = hashlib.sha256(digits.encode()).hexdigest()
+    head = (LIBRARY, digest, digits, threads_of(model_of(attrs)), len(inputs))
+    return tvm.tir.call_packed(function, *head, *inputs, *outputs)
+
+
+def on_one_thread(call: tvm.tir.Call) -> tvm.tir.Call | None:
+    """Return a call of a node that runs it on the calling thread alone; None for other calls."""
+    if call.op != _PACKED or call.args[0].value not in (_RUN, _TELL_SHAPES):
+        return None
+    args = list(call.args)
+    args[_THREADS] = tvm.tir.IntImm("int32", NONE)
+    return tvm.tir.Call(call.dtype, call.op, args, call.span)
 
 
 def _shapes(attrs: Any, inputs: Sequence[Any], ranks: Sequence[Any]) -> Any:

@@ -68,10 +68,12 @@ class Agreement:
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """What was found of a module's original: the truth is None where nobody can be judged by it."""
+    """What was found of a module's original: the truth is None where nobody can be judged by it.
+    model: its file or ONNX model."""
 
     agreement: Agreement
     truth: Truth | None = None
+    model: Any = None
 
 
 def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> Original:
@@ -93,10 +95,10 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         try:
             own = _outputs_of(mod, inputs, how, folder)
         except Unsupported as error:
-            return Original(Agreement(by, None, str(error)), truth)
+            return Original(Agreement(by, None, str(error)), truth, model)
         limit, found = output_tolerance(mod), output_error(own, outputs, LEAST_SCALE)
         if found <= limit:
-            return Original(Agreement(by, found), truth)
+            return Original(Agreement(by, found), truth, model)
         where = _where(file, inputs, folder, limit, _seconds(how.limit))
         if not where:
             why = "each node agrees, and the model makes much of their rounding"

@@ -46,13 +46,15 @@ def make_placement(
     kernels: Sequence[KernelChoice] = (),
     one_thread: bool = False,
     is_simplified: bool = True,
+    original: str = "",
 ) -> Placement:
     """The placement of `parts` by function of a typed module, made here and now.
 
     `described`: describe_functions(mod), which takes as long as its weights are large. `kernels`:
     by which the steps of its parts run. `machine`: where it was measured, this one by default.
     `records`: with which tuning records, those in force by default. `opt_level` is the
-    PassContext's in which the module was prepared, `is_simplified` what `prepare` was told.
+    PassContext's in which the module was prepared, `is_simplified` what `prepare` was told;
+    `original` is the hash of a file that runs instead.
     """
     functions = tuple(
         dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
@@ -62,7 +64,7 @@ def make_placement(
     tuning = tuning_of(records_in_force(host)[0] if records is None else records, mod)
     made_with = made_with_now(host, used, opt_level, machine, tuning)
     made_with = dataclasses.replace(made_with, is_simplified=is_simplified)
-    return Placement(plan, made_with, functions, tuple(kernels), one_thread)
+    return Placement(plan, made_with, functions, tuple(kernels), one_thread, original)
 
 
 def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:

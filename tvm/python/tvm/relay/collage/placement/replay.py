@@ -95,6 +95,11 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
     """The parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
+    if placement.original:
+        raise PlacementError(
+            f"plan {placement.plan} runs the model's file, which the pass alone does not have: "
+            "give the placement to collage.optimize with original=, or to `collage replay`"
+        )
     options = CollageOptions.current()
     with given_records(options, config.host_target).in_force():
         allow = options.placement_allow

@@ -42,6 +42,7 @@ class SeenPlan:
     kernels: tuple[KernelChoice, ...] = described("by which kernel steps of its parts run")
     parts: dict[str, tuple[int, ...]] = described("by function, positions in its parts", minimum=0)
     one_thread: bool = described("as of a placement", default=False)
+    original: str = described("as of a placement", default="")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +62,9 @@ class SeenPlans:
         plans = []
         for name, placement in placements.items():
             parts = {f.name: tables[f.name].places(f.parts) for f in placement.functions}
-            made = (placement.made_with, placement.kernels, parts, placement.one_thread)
-            plans.append(SeenPlan(name, *made))
+            made = (placement.made_with, placement.kernels, parts)
+            how = (placement.one_thread, placement.original)
+            plans.append(SeenPlan(name, *made, *how))
         functions = (
             SeenFunction(f.name, f.key, f.weights, f.nodes, tuple(tables[f.name].parts))
             for f in first.functions
@@ -83,7 +85,8 @@ class SeenPlans:
             for f in self.functions
             for parts in [parts_at(f.parts, found.parts.get(f.name, ()), name, f.name)]
         )
-        return Placement(name, found.made_with, functions, found.kernels, found.one_thread)
+        how = (found.one_thread, found.original)
+        return Placement(name, found.made_with, functions, found.kernels, *how)
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:

@@ -121,7 +121,8 @@ class Placement:
 
     plan: str = described(
         "collage, collage-merged, collage-exact, collage-coarse, graph-1 and so on of a search of "
-        "whole plans, tvm, or the backend that took all it could"
+        "whole plans, tvm, the backend that took all it could, or that and -original where it runs "
+        "the model's file"
     )
     made_with: MadeWith = described("checked when the placement is replayed")
     functions: tuple[PlacedFunction, ...] = described("by name")
@@ -130,6 +131,11 @@ class Placement:
     )
     one_thread: bool = described(
         "whether all of it runs on the calling thread, other threads asleep", default=False
+    )
+    original: str = described(
+        "hash of the model's file, where the backend of its parts runs that as a whole instead; "
+        "empty elsewhere",
+        default="",
     )
 
     def Summary(self) -> str:

@@ -12,6 +12,7 @@ from onnx import helper
 from tvm import relay
 
 from ...external import COMPUTES_ALONE, is_on_one_thread
+from ...ops.onnx_node import AWAKE, NONE, threads_of
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 
@@ -20,13 +21,6 @@ from .export import EXPORTED_OPS, export_function, why_not_exported
 _EXPORTER = 9
 # What protobuf can hold in one message.
 _MOST_BYTES = 2**31 - 1
-# Threads in engine.h.
-_OWN, _AWAKE, _SHARED, _NONE = 0, 1, 2, 3
-# Operators up to which threads that parts share serve a part better than its own, which find the
-# next operator awake. A network may have hundreds of small parts; with threads of each, asleep
-# since the last run, a part took longer on two cores by about what ten to thirty operators lose by
-# waking the shared ones (`python bench/additivity.py --made-up 1`).
-_FEW_OPERATORS = 8
 
 
 class OnnxModelBackend(Backend):
@@ -82,11 +76,9 @@ class OnnxModelBackend(Backend):
         inputs, outputs = (
             [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
         )
-        is_alone = COMPUTES_ALONE in function.attrs
-        is_small = len(model.graph.node) <= _FEW_OPERATORS
-        threads = _AWAKE if is_alone else _SHARED if is_small else _OWN
+        threads = AWAKE if COMPUTES_ALONE in function.attrs else threads_of(model)
         if is_on_one_thread(function):
-            threads = _NONE
+            threads = NONE
         return create(self.name, symbol, data, inputs, outputs, threads)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:

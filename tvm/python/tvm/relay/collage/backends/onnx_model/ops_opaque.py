@@ -14,7 +14,7 @@ import tvm
 from onnx import defs, numpy_helper
 
 from ...errors import UnsupportedOpError
-from ...ops import ONNX_NODES, model_of
+from ...ops import ONNX_NODES, is_file, model_of
 from .builder import OPSET, Value
 from .call import ExportedCall
 
@@ -23,7 +23,8 @@ def _opaque(call: ExportedCall) -> Value | list[Value]:
     model = model_of(call.attrs)
     if why := _why_not_read(call.backend, str(call.attrs["model"])):
         raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), why)
-    opset = oldest_opset(model)
+    # Nothing shares a part with a whole file.
+    opset = _own_opset(model) if is_file(call.attrs) else oldest_opset(model)
     if opset is None:
         what = "it is of a version of ONNX that a part's other nodes are not of"
         raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), what)
@@ -38,7 +39,7 @@ def _opaque(call: ExportedCall) -> Value | list[Value]:
 def oldest_opset(model: onnx.ModelProto) -> int | None:
     """Return the oldest version, from that of our own nodes on, in which a model's nodes are what
     they are in the model's; None where they are so in none."""
-    own = next(each.version for each in model.opset_import if not each.domain)
+    own = _own_opset(model)
     first = [_since(node.op_type, own) for node in model.graph.node if not node.domain]
     opset = max([OPSET, *first])
     is_same = all(
@@ -46,6 +47,10 @@ def oldest_opset(model: onnx.ModelProto) -> int | None:
         for node, since in zip((n for n in model.graph.node if not n.domain), first)
     )
     return opset if is_same else None
+
+
+def _own_opset(model: onnx.ModelProto) -> int:
+    return next(each.version for each in model.opset_import if not each.domain)
 
 
 def _since(operator: str, opset: int) -> int:

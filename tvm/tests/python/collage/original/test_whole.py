@@ -1,0 +1,206 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model's file as one node: it computes what the file does, each library that reads it takes it,
+and a plan of it is saved and replayed."""
+
+import json
+import logging
+
+import numpy as np
+import onnx
+import pytest
+import tvm
+from onnx import TensorProto, helper
+from onnx_nets import branch, conv_net, loop, lstm, model, several_outputs
+from onnx_one_node import assert_alike, by_onnxruntime, by_tvm, by_vm
+from relay_text import HOST
+from tvm import relay
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions, run_pass
+from tvm.relay.collage.compile import prepare
+from tvm.relay.collage.compile.executors import why_vm
+from tvm.relay.collage.errors import PlacementError
+from tvm.relay.collage.exec.reply import Unsupported
+from tvm.relay.collage.importer.onnx import from_onnx
+from tvm.relay.collage.loaded import read_placements
+from tvm.relay.collage.original import digest_of, whole
+from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.targets import parse_targets
+from tvm.runtime.vm import VirtualMachine
+
+RUNTIMES = ["onnxruntime", "openvino"]
+node = helper.make_node
+
+
+def prepared(proto, shapes=None):
+    with tvm.transform.PassContext(opt_level=3):
+        return prepare(from_onnx(proto, shapes)[0], target=HOST)
+
+
+def inputs_of(mod):
+    rng = np.random.default_rng(0)
+    return {
+        param.name_hint: rng.uniform(
+            0,
+            1,
+            [int(n) if isinstance(n, tvm.tir.IntImm) else 3 for n in param.type_annotation.shape],
+        ).astype(param.type_annotation.dtype)
+        for param in mod["main"].params
+    }
+
+
+def nonzero():
+    """Its outputs' sizes depend on data; an input is read by nothing, one output is an input."""
+    nodes = [node("Relu", ["x"], ["r"]), node("NonZero", ["r"], ["y"])]
+    made = model(nodes, [("x", [2, 6])], [("x", [2, 6])], is_checked=False)
+    made.graph.input.append(helper.make_tensor_value_info("unread", TensorProto.FLOAT, ["n"]))
+    made.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, [2, None]))
+    return made
+
+
+@pytest.mark.parametrize("make", [conv_net, lstm, branch, loop, several_outputs, nonzero])
+def test_it_computes_what_the_file_does(make):
+    mod = prepared(make())
+    made = whole(make(), mod)
+    tvm.ir.assert_structural_equal(made["main"].checked_type, mod["main"].checked_type)
+    inputs = inputs_of(mod)
+    given = inputs | ({"unread": np.zeros(1, "float32")} if make is nonzero else {})
+    run = by_vm if why_vm(made) else by_tvm
+    assert_alike(run(made, inputs), by_onnxruntime(make(), given))
+
+
+def test_a_file_has_the_sizes_that_the_module_has(tmp_path):
+    proto = model([node("Relu", ["x"], ["y"])], [("x", ["n", 4])], [("y", ["n", 4])])
+    onnx.save(proto, tmp_path / "net.onnx")
+    made = whole(tmp_path / "net.onnx", prepared(proto, {"x": [3, 4]}))
+    assert made["main"].ret_type == relay.TensorType([3, 4])
+
+
+@pytest.mark.parametrize("opset", [11, 18])
+def test_libraries_that_read_onnx_take_it_whatever_its_version(opset):
+    """Softmax of version 11 is another operator than that of our own models."""
+    proto = model(
+        [node("Softmax", ["x"], ["s"], axis=1), node("Relu", ["s"], ["y"])],
+        [("x", [2, 3, 4])], [("y", [2, 3, 4])], opset=opset,
+    )  # fmt: skip
+    mod = prepared(proto)
+    plans = Plans(mod, parse_targets([HOST, *RUNTIMES, "dnnl"]))
+    plans.add_originals(whole(proto, mod), "digest")
+    assert set(plans.modules) == {"tvm", *(f"{name}-original" for name in RUNTIMES)}
+    assert plans.failed == {} and len(plans.parts) == 1
+    # OpenVINO itself reads Softmax of version 11 as that of 13, which the guard finds.
+    inputs, own = inputs_of(mod), plans.modules["onnxruntime-original"]
+    assert_alike(by_tvm(own, inputs), by_onnxruntime(proto, inputs))
+
+
+def test_where_a_run_alone_tells_sizes_the_library_that_tvm_calls_has_it():
+    mod = prepared(nonzero())
+    plans = Plans(mod, parse_targets([HOST, *RUNTIMES]))
+    plans.add_originals(whole(nonzero(), mod), "digest")
+    assert set(plans.modules) == {"tvm", "onnxruntime-original"}
+
+
+def too_large():
+    proto = conv_net()
+    proto.doc_string = "x" * (1 << 29)
+    return proto
+
+
+def sparse():
+    proto = conv_net()
+    proto.graph.sparse_initializer.add()
+    return proto
+
+
+@pytest.mark.parametrize(
+    "given, why",
+    [
+        (too_large, "it has more than 512 MiB"),
+        (sparse, "it has sparse weights"),
+        (several_outputs, "it has outputs that are several tensors"),
+    ],
+)
+def test_why_there_is_none(given, why):
+    with pytest.raises(Unsupported, match=why):
+        whole(given(), prepared(conv_net()))
+
+
+def test_a_file_of_another_kind_is_none(tmp_path):
+    (tmp_path / "net.tflite").write_bytes(b"TFL3")
+    with pytest.raises(Unsupported, match="it is no ONNX file"):
+        whole(tmp_path / "net.tflite", prepared(conv_net()))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A build by the file alone: nothing else may ship."""
+    file = tmp_path_factory.mktemp("whole") / "net.onnx"
+    onnx.save(branch(), file)
+    options = CollageOptions(
+        guard_rounds=6, guard_seconds=0.1, measure_seconds=0.01, workers=1, store="none",
+        progress="quiet", measure_kernels=False,
+    )  # fmt: skip
+    with tvm.transform.PassContext(opt_level=3):
+        result = collage.optimize(
+            from_onnx(branch())[0], None, [HOST, "onnxruntime"], options, original=file
+        )
+    return result, file
+
+
+def test_it_competes_and_is_compared_like_any_plan(built):
+    result, _ = built
+    found = result.guard.of("onnxruntime-original")
+    assert found.cost.is_usable and found.output_error < 1e-4
+
+
+def test_its_placement_is_replayed_with_the_file_alone(built, tmp_path):
+    result, file = built
+    seen = read_placements(json.loads(json.dumps(result.to_json()))["placements"])
+    result.save_placement(tmp_path / "net.json", "onnxruntime-original")
+    file_placement, report_placement = tmp_path / "net.json", seen.placement("onnxruntime-original")
+
+    def replay(placement=file_placement, **original):
+        mod, targets = from_onnx(branch())[0], [HOST, "onnxruntime"]
+        with tvm.transform.PassContext(opt_level=3):
+            return collage.optimize(mod, None, targets, placement=placement, **original)
+
+    for placement in (file_placement, report_placement):
+        again = replay(placement, original=file)
+        assert again.plan == "onnxruntime-original"
+        assert digest_of(whole(file, prepared(branch()))) == again.placement.original
+    with pytest.raises(PlacementError, match="runs the model's file: name that by"):
+        replay()
+    changed = branch()
+    changed.graph.node[0].doc_string = "changed"
+    with pytest.raises(PlacementError, match="made for another file of the model"):
+        replay(original=changed)
+
+
+def test_relay_build_replays_it_where_it_is_told_the_file_and_the_pass_alone_cannot(
+    built, tmp_path
+):
+    result, file = built
+    result.save_placement(tmp_path / "net.json", "onnxruntime-original")
+    config = {
+        "relay.collage.enable_collage": True,
+        "relay.collage.placement": str(tmp_path / "net.json"),
+    }
+    targets = parse_targets([HOST, "onnxruntime"])
+    context = tvm.transform.PassContext(opt_level=3, config=config)
+    with context, pytest.raises(PlacementError, match="the pass alone does not have"):
+        run_pass.partition(prepared(branch()), targets, collage.MockCostEstimator({}))
+    config["relay.collage.original"] = str(file)
+    with tvm.transform.PassContext(opt_level=3, config=config):
+        executable = relay.vm.compile(from_onnx(branch())[0], targets.all)
+    inputs = inputs_of(prepared(branch()))
+    found = VirtualMachine(executable, tvm.cpu()).run(**inputs)
+    assert_alike([found.numpy()], by_onnxruntime(branch(), inputs))
+
+
+def test_without_outputs_to_compare_there_is_no_such_plan(caplog):
+    proto = model([node("RandomNormalLike", ["x"], ["y"])], [("x", [4])], [("y", [4])])
+    options = CollageOptions(progress="quiet", store="none", guard_rounds=6, guard_seconds=0.1)
+    with caplog.at_level(logging.INFO), tvm.transform.PassContext(opt_level=3):
+        result = collage.optimize(
+            from_onnx(proto)[0], None, [HOST, "onnxruntime"], options, original=proto
+        )
+    assert "onnxruntime-original" not in {row["name"] for row in result.to_json()["plans"]}
