@@ -20,10 +20,9 @@ from .backends.accuracy import check_budget, traders_in, without_traders
 from .built import Built
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .costs.kernel import KernelChoice, for_candidates
-from .errors import PlacementError
+from .errors import ModelError, PlacementError
 from .estimators import CostEstimator
 from .exec.forks import run_in_forks
-from .exec.reply import Unsupported
 from .exec.spent import phase
 from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
 from .external import on_one_thread
@@ -34,6 +33,7 @@ from .graph_search import (
     GuardResult,
     coarse_plans,
 )
+from .importer.whole import digest_of, load_onnx, whole
 from .interrupts import interrupts_kept
 from .job import Job, OpLevel, Phases
 from .logs import logging_at
@@ -49,12 +49,13 @@ from .module_check import check_is_module, check_module
 from .named_options import option
 from .options import CollageOptions
 from .original import NONE as NO_ORIGINAL
-from .original import Agreement, digest_of, whole
+from .original import Agreement
 from .placement import Placement, load_placement
 from .placement.made_with import this_machine
 from .placement.replay import apply_placement, check_placement
 from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
 from .progress import one_step, steps
+from .relay_util.walk import tensors_of
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
@@ -276,11 +277,20 @@ def _add_originals(job: Job) -> None:
     if job.original is None or job.original.truth is None:
         return
     try:
-        made = whole(job.original.model, job.prepared)
-    except Unsupported as error:
+        made = _whole(job.original.model, job.prepared)
+    except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return
     job.plans.add_originals(made, digest_of(made))
+
+
+def _whole(model: Any, mod: tvm.IRModule) -> tvm.IRModule:
+    """A module of one node that computes the ONNX file or ModelProto from which `mod` was imported,
+    of the same inputs and results. ModelError says why there is none."""
+    if isinstance(model, (str, os.PathLike)):
+        model = load_onnx(model)
+    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
+    return whole(model, {p.name_hint: p.checked_type for p in params}, results)
 
 
 def _result(
@@ -416,8 +426,8 @@ def _replayed_original(job: Job, placement: Placement, original: Any) -> tvm.IRM
             + option("original", "the argument or option original")
         )
     try:
-        made = whole(original, job.prepared)
-    except Unsupported as error:
+        made = _whole(original, job.prepared)
+    except ModelError as error:
         raise PlacementError(
             f"plan {placement.plan} cannot run the model's file: {error}"
         ) from None

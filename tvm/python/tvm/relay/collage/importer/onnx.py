@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -39,6 +40,9 @@ from .mends import leave_empty_out, mend, name_what_branches_read
 from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
 from .types import DTYPES, Types, agrees
+from .whole import whole
+
+_logger = logging.getLogger(__name__)
 
 # Integers of four bits, of which an input has one in each byte.
 _IN_BYTES = (TensorProto.INT4, TensorProto.UINT4)
@@ -60,7 +64,8 @@ def from_onnx(
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
-    Raises ModelError where neither TVM nor onnxruntime can take a node, or TVM an input's type;
+    A model with a node that neither TVM nor onnxruntime takes by itself is one node as a whole.
+    Raises ModelError where onnxruntime does not run that either, or TVM lacks an input's type;
     ShapeError for a shape of what is no input, or that differs from sizes that the model fixes.
     """
     _check_model(model)
@@ -71,7 +76,38 @@ def from_onnx(
             return relay.frontend.from_onnx(model, *options)
         except tvm.TVMError as error:  # of the graph's inputs, or of the whole module
             why = " ".join("; ".join(found).split()) or last_line(error)
-            raise ModelError(f"TVM cannot import the model: {why}") from error
+            refusal = ModelError(f"TVM cannot import the model: {why}")
+            refusal.__cause__ = error
+        except ModelError as error:  # of a node
+            refusal = error
+    return _as_one_node(model, shape or {}, refusal), {}
+
+
+def _as_one_node(model: Any, shapes: dict[str, Any], refusal: ModelError) -> tvm.IRModule:
+    """What TVM cannot import, as the one node that onnxruntime runs; it raises `refusal` where
+    onnxruntime cannot run it either."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    try:
+        made = whole(
+            model,
+            {
+                value.name: _input_type(value, shapes.get(value.name))
+                for value in model.graph.input
+                if value.name not in weights
+            },
+        )
+    except ModelError:
+        raise refusal from refusal.__cause__
+    _logger.warning("%s; so onnxruntime runs the model as a whole", refusal)
+    return made
+
+
+def _input_type(value: Any, shape: Any) -> relay.TensorType:
+    kind = value.type.tensor_type
+    if kind.elem_type not in DTYPES:
+        raise ModelError(f"input {value.name} is of another type in TVM")
+    own = [dim.dim_value if dim.dim_value > 0 else tvm.tir.Any() for dim in kind.shape.dim]
+    return relay.TensorType(own if shape is None else list(shape), DTYPES[kind.elem_type])
 
 
 def _check_model(model: Any) -> None:

@@ -112,6 +112,16 @@ def opaque(
     return [call] if len(outputs) == 1 else relay.expr.TupleWrapper(call, len(outputs))
 
 
+def types_of(
+    model: onnx.ModelProto, expected: Mapping[str, relay.TensorType | None]
+) -> list[relay.TensorType]:
+    """Return the types of a model's outputs as onnxruntime tells them; expected: by name, as far as
+    they are known. ModelError where it cannot run the model."""
+    session = _session(model)
+    types = _types(session, [value.name for value in model.graph.output], expected)
+    return _as_it_runs(session, types)
+
+
 def _is_small(value: Any) -> bool:
     return isinstance(value, relay.Constant) and int(np.prod(value.data.shape)) <= _SMALL
 

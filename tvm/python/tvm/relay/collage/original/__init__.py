@@ -3,6 +3,5 @@
 Test: original/test_check.py. Docs: docs/original.md"""
 
 from .check import NONE, Agreement, Original, check, exact_outputs
-from .whole import digest_of, whole
 
-__all__ = ["NONE", "Agreement", "Original", "check", "digest_of", "exact_outputs", "whole"]
+__all__ = ["NONE", "Agreement", "Original", "check", "exact_outputs"]

@@ -18,11 +18,11 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, run_pass
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.executors import why_vm
-from tvm.relay.collage.errors import PlacementError
-from tvm.relay.collage.exec.reply import Unsupported
+from tvm.relay.collage.errors import ModelError, PlacementError
 from tvm.relay.collage.importer.onnx import from_onnx
+from tvm.relay.collage.importer.whole import digest_of, load_onnx
 from tvm.relay.collage.loaded import read_placements
-from tvm.relay.collage.original import digest_of, whole
+from tvm.relay.collage.optimizer import _whole as whole
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
 from tvm.runtime.vm import VirtualMachine
@@ -120,14 +120,14 @@ def sparse():
     ],
 )
 def test_why_there_is_none(given, why):
-    with pytest.raises(Unsupported, match=why):
+    with pytest.raises(ModelError, match=why):
         whole(given(), prepared(conv_net()))
 
 
 def test_a_file_of_another_kind_is_none(tmp_path):
     (tmp_path / "net.tflite").write_bytes(b"TFL3")
-    with pytest.raises(Unsupported, match="it is no ONNX file"):
-        whole(tmp_path / "net.tflite", prepared(conv_net()))
+    with pytest.raises(ModelError, match=r"net.tflite is no ONNX file"):
+        load_onnx(tmp_path / "net.tflite")
 
 
 @pytest.fixture(scope="module")
@@ -204,3 +204,25 @@ def test_without_outputs_to_compare_there_is_no_such_plan(caplog):
             from_onnx(proto)[0], None, [HOST, "onnxruntime"], options, original=proto
         )
     assert "onnxruntime-original" not in {row["name"] for row in result.to_json()["plans"]}
+
+
+def of_texts():
+    """Numbers that are texts for a while; the sizes of what it gives are not declared."""
+    nodes = [
+        node("Cast", ["x"], ["t"], to=TensorProto.STRING),
+        node("Cast", ["t"], ["y"], to=TensorProto.FLOAT),
+    ]
+    return model(nodes, [("x", ["n", 3])], [("y", None)], is_checked=False)
+
+
+def test_what_tvm_cannot_import_is_one_node(caplog):
+    mod, params = from_onnx(of_texts(), {"x": (2, 3)})
+    assert params == {} and "so onnxruntime runs the model as a whole" in caplog.text
+    x = np.random.default_rng(0).uniform(-1, 1, (2, 3)).astype("float32")
+    assert_alike(by_tvm(mod, {"x": x}), by_onnxruntime(of_texts(), {"x": x}))
+
+
+def test_what_onnxruntime_does_not_run_either_is_refused_by_the_first_node():
+    proto = model([node("NoSuchOp", ["x"], ["y"])], [("x", [2])], [("y", [2])], is_checked=False)
+    with pytest.raises(ModelError, match='cannot import the ONNX node NoSuchOp "NoSuchOp_0"'):
+        from_onnx(proto)
