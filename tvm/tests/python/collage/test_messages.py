@@ -90,4 +90,10 @@ def test_the_last_line_is_one_with_words():
     )
     assert messages.last_line(KeyError("ghost")) == "'ghost' is not known"
     assert messages.last_line(KeyError()) == "KeyError()"
+
+
+def test_what_is_wrong_with_an_argument_is_told_without_a_place_in_c():
+    with pytest.raises(tvm.TVMError) as caught:
+        relay.cast(relay.var("x", shape=(2,)), "string")
+    assert messages.last_line(caught.value) == "unknown type string"
     assert messages.describe(ValueError()) == "ValueError"

@@ -20,6 +20,8 @@ _SHUTDOWN = "kShutdown"
 _UNDEFINED = re.compile(r"undefined (?:reference to|symbol:) [`'\"]?(\w+)")
 # TVM, before the words of an error of C++'s usual kind, which tells nothing.
 _KIND = "RuntimeError: "
+# TVM, in front of what an argument of its FFI is not: the function, the time and the place in C++.
+_STAMP = re.compile(r".*error while converting argument \d+: \[[\d:]+\] \S+:\d+: ")
 # gcc, clang and linkers in the locale C.
 _ERROR = re.compile(r"error|cannot find|" + _UNDEFINED.pattern)
 
@@ -30,7 +32,7 @@ def last_line(error: BaseException) -> str:
     if isinstance(error, KeyError) and error.args:
         return f"{', '.join(map(repr, error.args))} is not known"
     lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
-    return lines[-1].strip().removeprefix(_KIND) if lines else repr(error)
+    return _STAMP.sub("", lines[-1].strip().removeprefix(_KIND)) if lines else repr(error)
 
 
 def describe(error: BaseException) -> str:

@@ -48,7 +48,6 @@ from .measured import (
 from .module_check import check_is_module, check_module
 from .named_options import option
 from .options import CollageOptions
-from .original import NONE as NO_ORIGINAL
 from .original import Agreement
 from .placement import Placement, load_placement
 from .placement.made_with import this_machine
@@ -165,9 +164,9 @@ def _optimize(
     job = Job(
         prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
     )
-    if placement is not None:
-        return _replay(job, placement, decision, original)
     job = dataclasses.replace(job, original=check_original(job, original))
+    if placement is not None:
+        return _replay(job, placement, decision)
     if not targets.external and not options.tunes():
         is_here = not options.rpc_tracker
         if not shipped_of(options, prepared, targets.host, is_here).lines:
@@ -390,7 +389,7 @@ def _placement_of(given: Any) -> Placement | None:
     )
 
 
-def _replay(job: Job, placement: Placement, decision: Any, original: Any) -> Result:
+def _replay(job: Job, placement: Placement, decision: Any) -> Result:
     """What the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
@@ -399,7 +398,7 @@ def _replay(job: Job, placement: Placement, decision: Any, original: Any) -> Res
         allow = job.options.placement_allow
         if placement.original:
             check_placement(job.prepared, placement, host, external, allow)
-            mod = _replayed_original(job, placement, original)
+            mod = _replayed_original(job, placement)
         else:
             mod = apply_placement(job.prepared, placement, host, external, allow)
     return Result(
@@ -414,19 +413,20 @@ def _replay(job: Job, placement: Placement, decision: Any, original: Any) -> Res
         records=job.records,
         kernels=placement.kernels,
         executor=job.executor,
+        original=_agreement(job, placement.plan, None),
     )
 
 
-def _replayed_original(job: Job, placement: Placement, original: Any) -> tvm.IRModule:
+def _replayed_original(job: Job, placement: Placement) -> tvm.IRModule:
     """The module of a placement of the model's file. PlacementError where that is another, or none
     is given."""
-    if not original or original == NO_ORIGINAL:
+    if job.original is None:
         raise PlacementError(
             f"plan {placement.plan} runs the model's file: name that by "
             + option("original", "the argument or option original")
         )
     try:
-        made = _whole(original, job.prepared)
+        made = _whole(job.original.model, job.prepared)
     except ModelError as error:
         raise PlacementError(
             f"plan {placement.plan} cannot run the model's file: {error}"

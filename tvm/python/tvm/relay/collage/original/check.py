@@ -90,7 +90,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
             by, names, outputs = run.file(file)
         except (GuardUnavailable, Unsupported) as error:
             _logger.warning("outputs are not compared with the original's: %s", error)
-            return Original(Agreement(why=str(error)))
+            return Original(Agreement(why=str(error)), model=model)
         truth = Truth(inputs, outputs)
         try:
             own = _outputs_of(mod, inputs, how, folder)
@@ -103,7 +103,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            return Original(Agreement(by, found, why))
+            return Original(Agreement(by, found, why), model=model)
         raise OriginalError(
             f"{_name_of(model)}{_worst(own, outputs, names)} off from {by} by {found:.2g} of the "
             f"largest value (limit {limit:g}): {where}; "
