@@ -17,12 +17,14 @@ from __future__ import annotations
 import argparse
 import collections
 import json
+import math
 import os
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,11 +42,14 @@ PEERS = (ONNXRUNTIME, OPENVINO)
 INPUTS, LIBRARY = "inputs.npz", "LIB.so"
 # The command, as a function of a process of its own; and what it says where it is at fault.
 COMMAND = "real_files:run_command"
+TRUTH = "tvm.relay.collage.original.runtimes:run_original"
 _FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
 # What becomes of a file; a refusal has one line, and nothing beside it.
 RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"
 WRONG, CRASHED, TOO_LONG, NOT_COMPARED = "wrong", "crashed", "too long", "not compared"
 STATES = (RIGHT, REFUSED, LONG_REFUSAL, WRONG, CRASHED, TOO_LONG, NOT_COMPARED)
+# Operators that round to 8 bits.
+_TO_BYTES = re.compile("Quant|QLinear|Integer|QGemm")
 # Two processes that run the same differ by so much.
 AIM = 0.97
 _LONGEST_MESSAGE = 400
@@ -54,8 +59,13 @@ def main(given: list[str] | None = None) -> int:
     options = parse(given)
     if options.write_docs:
         return Book(options.record, KEY).write_page(options.docs, page, "real_files.jsonl")
+    return measure_all(options.only, options)
+
+
+def measure_all(rows: Sequence[Shipped], options: argparse.Namespace) -> int:
+    """Measure the files that have no record yet, and tell what became of all."""
     settings = {name: getattr(options, name) for name in _SETTINGS}
-    facts = {(row.package, row.path): facts_of(row) for row in options.only}
+    facts = {(row.package, row.path): facts_of(row) for row in rows}
 
     def is_other(found: Mapping[str, Any]) -> bool:
         """Return if the table has changed since the record was made."""
@@ -63,7 +73,7 @@ def main(given: list[str] | None = None) -> int:
 
     conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
     book = Book(options.record, KEY, conditions, _COUNTED, is_other)
-    jobs = [job_of(row, options) for row in options.only]
+    jobs = [job_of(row, options) for row in rows]
     found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
     counts = collections.Counter(each["state"] for each in found)
     print(", ".join(f"{counts[state]} {state}" for state in STATES if counts[state]) or "none")
@@ -159,6 +169,7 @@ def _parsed(line: str) -> dict[str, Any]:
 
 def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return whether the library gives what onnxruntime gives for the original, and the times."""
+    import onnx
     from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import rows_of, with_threads
     from tvm.relay.collage.measure import Contestant, compare
@@ -168,12 +179,46 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
         Contestant.of_library(OURS, str(folder / LIBRARY), inputs, environment=environment),
         *(FRAMEWORKS[name].contestant(str(file), inputs, environment) for name in PEERS),
     ]
+    rtol = max(options.rtol, coarsest_step(onnx.load(file, load_external_data=False)))
+    # Its optimisations may change its own outputs; what is right it says without them.
+    limits = {OURS: rtol, OPENVINO: rtol, ONNXRUNTIME: math.inf}
+    truth = right_outputs(file, folder, options)
     found = compare(
-        contestants, ONNXRUNTIME, options.rounds, options.rtol, open_timeout=options.limit
+        contestants, ONNXRUNTIME, options.rounds, limits, truth=truth, open_timeout=options.limit
     )
     ours = next(item for item in found if item.name == OURS)
     state, message = verdict(ours)
     return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS, {})}
+
+
+def right_outputs(file: Path, folder: Path, options: argparse.Namespace) -> str:
+    """Return a file of what onnxruntime gives without any optimisation; "" where it gives none."""
+    given = {"model": str(file), "inputs": str(folder / INPUTS), "sets": 0}
+    truth = str(folder / "truth.npz")
+    ended = child.run(TRUTH, {**given, "outputs": truth}, limit=options.limit)
+    return "" if ended.failure else truth
+
+
+def coarsest_step(model: Any) -> float:
+    """Return by how much outputs may differ for the coarsest type that the model computes in; 0
+    where that is float32. One step that falls the other way moves all that follows."""
+    from onnx import TensorProto
+    from tvm.relay.collage.costs.tolerance import OUTPUT
+
+    graphs = list(graphs_in(model.graph))
+    if any(_TO_BYTES.search(node.op_type) for graph in graphs for node in graph.node):
+        return OUTPUT["8 bit"]
+    halves = any(w.data_type == TensorProto.FLOAT16 for graph in graphs for w in graph.initializer)
+    return OUTPUT["float16"] if halves else 0.0
+
+
+def graphs_in(graph: Any) -> Iterator[Any]:
+    """Yield a graph and the bodies of its nodes."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                yield from graphs_in(body)
 
 
 def verdict(ours: Any) -> tuple[str, str]:
@@ -204,8 +249,13 @@ def ratio_of(found: Mapping[str, Any], peer: str) -> list[float | None] | None:
 def page(found: Sequence[Mapping[str, Any]]) -> str:
     """Return the generated part of docs/real_files.md: each file of the table with what its record
     says, and the reasons why files were not compiled."""
+    return page_of(read_table(TABLE), found)
+
+
+def page_of(table: Sequence[Shipped], found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the same for the rows of a table."""
     by_key = {(each["package"], each["path"]): each for each in found}
-    rows = [(row, by_key.get((row.package, row.path))) for row in read_table(TABLE)]
+    rows = [(row, by_key.get((row.package, row.path))) for row in table]
     measured = [each for _, each in rows if each]
     lines = [_line(row, each) for row, each in rows]
     head = ["file", "version", "what for", "sizes", "result"]
@@ -272,18 +322,18 @@ def files_argument(text: str) -> list[Shipped]:
     return [row for row in rows if row.package in wanted or row.name in wanted]
 
 
-def parse(given: Sequence[str] | None) -> argparse.Namespace:
+def make_parser(text: str, record: str) -> argparse.ArgumentParser:
+    """Return a parser of what measuring files takes; record: of what name are its records."""
     parser = arguments.make_parser(
-        __doc__,
+        text,
         threads=None,
         rounds=20,
         rtol=1e-3,
-        record=arguments.ROOT / "docs/real_files.jsonl",
+        record=arguments.ROOT / "docs" / record,
         docs=arguments.ROOT / "docs/real_files.md",
         **arguments.RESUMED,
     )
     add = parser.add_argument
-    add("--only", type=files_argument, default="all", help="packages or files (default: all)")
     add(
         "--limit-seconds",
         dest="limit",
@@ -294,6 +344,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
     add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
     add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
+    return parser
+
+
+def parse(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = make_parser(__doc__, "real_files.jsonl")
+    what = "packages or files (default: all)"
+    parser.add_argument("--only", type=files_argument, default="all", help=what)
     return parser.parse_args(given)
 
 

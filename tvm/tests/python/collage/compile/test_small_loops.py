@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import build, constant, function_of, hand_placed, plan_of, run
-from tvm import relay, tir
+from tvm import relay, te, tir
 from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.small_loops import nanoseconds, run_small_loops_on_one_thread
 from tvm.relay.collage.external import on_one_thread
 from tvm.relay.collage.greedy import greedy_partition
+from tvm.relay.collage.ops.onnx_node import NONE, OWN
 from tvm.script import tir as T
 from tvm.target import Target
 
@@ -177,3 +178,29 @@ def test_estimates_grow_with_the_work():
     once = nanoseconds(twice.body)
     assert 10 < once < 1000
     assert 10 * once + 640 * 8 < nanoseconds(nested.body) < 40 * once + 640 * 8
+
+
+@pytest.mark.parametrize(
+    ("name", "are_all", "threads"),
+    [
+        ("run_node", True, NONE),
+        ("tell_shapes", True, NONE),
+        ("run_node", False, OWN),
+        ("x", True, OWN),
+    ],
+)
+def test_with_all_loops_nodes_of_onnx_models_run_on_one_thread_too(name, are_all, threads):
+    """Another packed call that looks like one stays as it is."""
+    x = te.placeholder((4,), name="x")
+    head = (f"collage.onnx_model.{name}", "onnxruntime", "digest", "00", OWN, 1)
+    y = te.extern((4,), [x], lambda i, o: tir.call_packed(*head, *i, *o), dtype="float32")
+    mod = tvm.IRModule({"main": te.create_prim_func([x, y])})
+    run_small_loops_on_one_thread(mod, are_all)
+    found = []
+
+    def look(node):
+        if isinstance(node, tir.Call) and node.op == tvm.ir.Op.get("tir.tvm_call_packed"):
+            found.append(int(node.args[4]))
+
+    tir.stmt_functor.post_order_visit(mod["main"].body, look)
+    assert found == [threads]

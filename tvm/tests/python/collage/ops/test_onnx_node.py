@@ -15,6 +15,7 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.errors import UnsupportedOpError
 from tvm.relay.collage.ops import ONNX_NODES, model_of, onnx_node
 from tvm.relay.collage.ops.onnx_names import captured, domains, renamed
+from tvm.relay.collage.ops.onnx_node import SHARED
 
 node = helper.make_node
 
@@ -94,6 +95,35 @@ def test_the_vm_asks_it_for_shapes_that_data_decide():
     for value in (X, np.zeros_like(X), np.maximum(X, 0)):
         (positions,) = by_onnxruntime(found, {"input_0": value})
         assert_alike(by_vm(mod, {"x": value}), [2 * positions])
+
+
+def test_one_that_tells_its_sizes_runs_once_for_them_and_its_outputs():
+    """Random numbers would be others the second time; each size of the input takes one session."""
+    found = model(
+        node("RandomUniformLike", ["input_0"], ["output_0"], dtype=TensorProto.FLOAT),
+        [(TensorProto.FLOAT, ["n"])],
+        [(TensorProto.FLOAT, ["n"])],
+    )
+    spec, more = tvm.nd.array(np.zeros(5, "float32")), tvm.nd.array(np.zeros(5, "float32"))
+    sizes = tvm.nd.array(np.zeros(1, "int64"))
+    digits = found.SerializeToString().hex()
+    head = ("onnxruntime", "a digest of its own", digits, SHARED, 1)
+    run = tvm.get_global_func("collage.onnx_model.run_node")
+    tell = tvm.get_global_func("collage.onnx_model.tell_shapes")
+    results = []
+    for _ in range(2):
+        tell(*head, spec, sizes)
+        assert sizes.numpy() == [5]
+        run(*head, spec, more)
+        results.append(more.numpy())
+    run(*head, spec, more)  # nobody asked before: it runs anew
+    assert len({tuple(each) for each in [*results, more.numpy()]}) == 3
+    for size in (3, 5, 8):
+        own = tvm.nd.array(np.zeros(size, "float32"))
+        run(*head, tvm.nd.array(np.ones(size, "float32")), own)
+        assert own.numpy().min() > 0 and own.numpy().max() < 1
+    with pytest.raises(tvm.TVMError, match="gives output 0 a shape other than that"):
+        run(*head, tvm.nd.array(np.ones(3, "float32")), more)
 
 
 def test_more_operands_than_any_operator_has_are_refused():

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of the original model in parts of onnxruntime and OpenVINO, beside operators of Relay."""
 
+import os
+import signal
+
 import numpy as np
 import onnx_nets
 import pytest
@@ -8,7 +11,7 @@ from onnx import helper
 from onnx_one_node import assert_alike, by_onnxruntime
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.backends.onnx_model import export_function, why_not_exported
+from tvm.relay.collage.backends.onnx_model import export_function, ops_opaque, why_not_exported
 from tvm.relay.collage.backends.onnx_model.ops_opaque import oldest_opset
 from tvm.relay.collage.ops import ONNX_NODES, model_of
 from tvm.relay.collage.relay_util.walk import nodes_of
@@ -91,3 +94,14 @@ def test_what_a_library_does_not_know_it_refuses():
     call = opaque_call(onnx_nets.model(nodes, [("x", X.shape)], [("y", [1, 2])], {}, 18))
     assert why_not_exported(call, "onnxruntime") == ""
     assert "openvino cannot run Det: " in why_not_exported(call, "openvino")
+
+
+def test_a_library_that_dies_of_a_model_does_not_take_it(monkeypatch):
+    """OpenVINO does so of some nodes with bodies: this process goes on."""
+    monkeypatch.setattr(
+        ops_opaque.tvm,
+        "get_global_func",
+        lambda _: lambda *_: os.kill(os.getpid(), signal.SIGSEGV),
+    )
+    why = ops_opaque._why_not_read.__wrapped__("openvino", "00")
+    assert why == "reading it fails: killed by SIGSEGV"

@@ -14,9 +14,13 @@ import tvm
 from onnx import defs, numpy_helper
 
 from ...errors import UnsupportedOpError
+from ...exec.forks import run_in_forks
 from ...ops import ONNX_NODES, is_file, model_of
 from .builder import OPSET, Value
 from .call import ExportedCall
+
+# For reading one model.
+_SECONDS = 60.0
 
 
 def _opaque(call: ExportedCall) -> Value | list[Value]:
@@ -59,11 +63,17 @@ def _since(operator: str, opset: int) -> int:
 
 @functools.cache
 def _why_not_read(backend: str, model: str) -> str:
-    """Return why a backend's library cannot read a model, "" where it can.
+    """Return why a backend's library cannot read a model, "" where it can. A fork asks it: some
+    models end the process that OpenVINO reads them in.
 
     Cache: key is the library and the model; no other fact counts as long as the process lives.
     """
-    reason = str(tvm.get_global_func("collage.onnx_model.why_not_read")(backend, model))
+
+    def ask() -> str:
+        return str(tvm.get_global_func("collage.onnx_model.why_not_read")(backend, model))
+
+    reply = run_in_forks({"ask": ask}, lambda _: _SECONDS)["ask"]
+    reason = reply.value if reply.outcome == "ok" else f"reading it fails: {reply.message}"
     return " ".join(reason.removeprefix("ValueError: ").split())
 
 
