@@ -184,6 +184,11 @@ class Plans:
                 self._parts[name] = functools.partial(self._all_on, target.kind.name)
                 self._originals[name] = digest
 
+    def known_right(self) -> str | None:
+        """The plan of the file by the library that says what its outputs are; None without one."""
+        name = LIBRARY + ORIGINAL
+        return name if name in self.modules else None
+
     def original_on(self, whole: tvm.IRModule, backend: str) -> tvm.IRModule | Cost | None:
         """The model's file on a backend, None where this does not read it, or how that fails. Where
         sizes are not known before a run, the library that runs such nodes for TVM takes it."""

@@ -161,7 +161,8 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
             guarded, skipped = None, option("search_seconds") + " leaves no time for it"
     if guarded is not None:
         return guarded.winner, guarded, skipped
-    name = OP_LEVEL if found.ships_unmeasured() else TVM_ALONE
+    unmeasured = job.plans.known_right() or TVM_ALONE
+    name = OP_LEVEL if found.ships_unmeasured() else unmeasured
     _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
     return name, None, skipped
 

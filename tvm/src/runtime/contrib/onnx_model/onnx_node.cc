@@ -102,7 +102,10 @@ class Node {
       const std::vector<int64_t>& vector = call.output_specs[i].shape;
       ICHECK_EQ(static_cast<int64_t>(shape.size()), vector.empty() ? 0 : vector[0])
           << "the rank of an ONNX node's output";
-      std::copy(shape.begin(), shape.end(), static_cast<int64_t*>(call.outputs[i]));
+      auto* extents = static_cast<int64_t*>(call.outputs[i]);
+      std::copy(shape.begin(), shape.end(), extents);
+      // The VM takes the product of what stands here as the number of elements.
+      if (shape.empty()) *extents = 1;
     }
     OfThread()[this] = {call.inputs, std::move(results)};
   }

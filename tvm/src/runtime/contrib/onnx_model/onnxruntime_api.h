@@ -32,6 +32,7 @@ struct Value;
 
 constexpr uint32_t kApiVersion = 14;
 constexpr int kLogError = 3;
+constexpr int kNoOptimizations = 0;
 constexpr int kAllOptimizations = 99;
 constexpr int kDeviceAllocator = 0;
 constexpr int kDefaultMemory = 0;

@@ -123,13 +123,12 @@ class OnnxRuntimeEngine final : public Engine {
         inputs_(model.inputs),
         outputs_(model.outputs),
         session_(ort::GetApi().ReleaseSession) {
-    ort::Status* refused = nullptr;
     // A program that made the environment before us may have made it without threads to share.
-    if (CanShare(model, num_threads)) refused = Open(model, num_threads, /*shares=*/true);
-    if (session_.get() == nullptr) {
-      if (refused) ort::GetApi().ReleaseStatus(refused);
-      Check(Open(model, num_threads, /*shares=*/false), symbol_);
-    }
+    if (CanShare(model, num_threads)) TryToOpen(model, num_threads, {/*shares=*/true});
+    if (session_.get() == nullptr) TryToOpen(model, num_threads, {});
+    // The library's rewriting of a branch that never runs, say, may leave what it then refuses.
+    if (session_.get() == nullptr) TryToOpen(model, num_threads, {false, ort::kNoOptimizations});
+    if (session_.get() == nullptr) Check(Open(model, num_threads, {}), symbol_);
     for (size_t i = 0; i < inputs_.size(); ++i) names_.push_back("input_" + std::to_string(i));
     for (size_t i = 0; i < outputs_.size(); ++i) names_.push_back("output_" + std::to_string(i));
     for (const std::string& name : names_) name_pointers_.push_back(name.c_str());
@@ -175,16 +174,26 @@ class OnnxRuntimeEngine final : public Engine {
            !partition::WantsFlushDenormals();
   }
 
+  /*! \brief Whether a session's threads are those that all share, and how it changes its model. */
+  struct Way {
+    bool shares = false;
+    int optimizations = ort::kAllOptimizations;
+  };
+
+  void TryToOpen(const Model& model, int num_threads, const Way& way) {
+    if (ort::Status* refused = Open(model, num_threads, way)) ort::GetApi().ReleaseStatus(refused);
+  }
+
   /*! \brief Makes the session; what the library says where it makes none. */
-  ort::Status* Open(const Model& model, int num_threads, bool shares) {
+  ort::Status* Open(const Model& model, int num_threads, const Way& way) {
     const ort::Api& api = ort::GetApi();
     Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
     const auto configure = [&](const char* key, bool value) {
       Check(api.AddSessionConfigEntry(options.get(), key, value ? "1" : "0"), key);
     };
     Check(api.CreateSessionOptions(options.out()), "session options");
-    Check(api.SetSessionGraphOptimizationLevel(options.get(), ort::kAllOptimizations), "options");
-    if (shares) {
+    Check(api.SetSessionGraphOptimizationLevel(options.get(), way.optimizations), "options");
+    if (way.shares) {
       Check(api.DisablePerSessionThreads(options.get()), "shared threads");
     } else {
       Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");

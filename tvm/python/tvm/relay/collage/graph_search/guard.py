@@ -37,8 +37,10 @@ GIVE_UP_RATIO = 1.25
 
 _NO_LIMITS = Limits()
 
-# Failures of a plan that builds, which other inputs may not cause.
+# Failures of a plan that builds, which other inputs may not cause; and those that are no fault of
+# the machine.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
+_FAILED_ON_INPUTS = {CostStatus.CRASHED, CostStatus.RUN_FAILED}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +139,8 @@ def guard(
         is_wrong = {c.name for c in comparisons if c.cost.status == CostStatus.WRONG_RESULT}
         if how.truth and reference in is_wrong:
             raise OriginalError(f"outputs differ from those of the original: {error}") from error
+        if how.truth and {item.cost.status for item in comparisons} <= _FAILED_ON_INPUTS:
+            raise OriginalError(f"the original runs on these inputs: {error}") from error
         raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
     modules = {name: plans[name] for name in libraries}
     library = None if how.ship else libraries[winner]  # None of a fork's
@@ -176,7 +180,10 @@ def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
 
 
 def _reasons(comparisons: Iterable[Comparison]) -> str:
-    return "; ".join(f"{item.name}: {item.cost.Summary()}" for item in comparisons)
+    plans: dict[str, list[str]] = {}
+    for item in comparisons:
+        plans.setdefault(item.cost.Summary(), []).append(item.name)
+    return "; ".join(f"{', '.join(names)}: {why}" for why, names in plans.items())
 
 
 def _why_unverified(

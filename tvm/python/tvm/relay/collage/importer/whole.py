@@ -56,6 +56,10 @@ def whole(
         raise ModelError("it has outputs that are several tensors")
     for value, kind in zip(node.graph.output, results, strict=True):
         value.CopyFrom(type_info(value.name, kind))
+    # A branch that sizes decide about may not be right for those of another.
+    own = {value.name: value.type for value in model.graph.input}
+    for value, name in zip(node.graph.input, inputs, strict=True):
+        value.type.CopyFrom(own[name])
     params = [relay.Var(name, kind) for name, kind in inputs.items()]
     try:
         call = onnx_node(node, params, results, WHOLE_FILE)
