@@ -79,7 +79,7 @@ class Quantised(Shipped):
 
 def rows(nets: Sequence[str], by: Sequence[str], python: str = "") -> list[Quantised]:
     """Return a row for each net and quantiser."""
-    fixed = {"version": "", "topic": "image", "license": "Apache-2.0", "sha256": ""}
+    fixed = {"version": "", "topic": "images", "license": "Apache-2.0", "sha256": ""}
     return [
         Quantised(package=each, path=f"{net}.onnx", python=python, **fixed)
         for each in by

@@ -293,6 +293,8 @@ def _totals(found: Sequence[Mapping[str, Any]], count: int) -> str:
     counts = collections.Counter(each["state"] for each in found)
     states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
     lines = [f"- {len(found)} of {count} files: {states}.", f"- {records.origin(found)}."]
+    given = sorted({" ".join(each["conditions"]["compile_arguments"]) for each in found})
+    lines.append(f"- `collage compile` was given: {'; '.join(f'`{text}`' for text in given)}.")
     longest = max(each["compile_seconds"] for each in found)
     lines.append(f"- The longest compilation took {longest:.0f} s.")
     for peer in PEERS:

@@ -7,9 +7,14 @@ import onnx
 import pytest
 import quantised
 import real_files
+from harness import records
+from harness.tables import with_part
 from onnx import helper
 from onnx_nets import conv_net
 from quantised import BY, NNCF, ONNXRUNTIME
+from tree import ROOT
+
+NETS = quantised.NETS.split(",")
 
 
 def test_there_is_a_row_for_each_net_and_quantiser():
@@ -53,6 +58,14 @@ def test_without_nncf_the_reason_is_a_line(tmp_path):
     [row] = quantised.rows(["ppocr_cls"], [NNCF], quantised.sys.executable)
     with pytest.raises(FileNotFoundError, match=r"ppocr_cls.onnx: .*nncf.*\(--nncf-python\)"):
         row.fetch(tmp_path)
+
+
+def test_the_page_has_the_table_of_the_records():
+    found = list(records.load(ROOT / "docs/quantised.jsonl", real_files.KEY).values())
+    marks = [f"<!-- quantised.jsonl: {end} -->\n" for end in ("begin", "end")]
+    text, table = (ROOT / "docs/real_files.md").read_text(), quantised.rows(NETS, BY)
+    part = real_files.page_of(table, found)
+    assert text == with_part(text, *marks, part), "quantised.py --write-docs"
 
 
 def test_another_quantiser_is_refused(capsys):

@@ -204,6 +204,12 @@ def test_a_name_that_the_table_lacks_is_said(capsys):
     assert "no package and no file of the table is called moa" in capsys.readouterr().err
 
 
+CONDITIONS = {
+    "machine": {"cpu": "A CPU", "cores": 2},
+    "compile_arguments": ["--search-seconds", "60"],
+}
+
+
 def record(path, state="right", ratio=None, message=""):
     none = {"noisy": True, "ratio": None}
     rows = [
@@ -214,7 +220,7 @@ def record(path, state="right", ratio=None, message=""):
     return {
         **{"package": "pack", "path": path, "state": state, "message": message},
         **{"compile_seconds": 41.2, "rows": rows if state == "right" else []},
-        **{"date": "2026-11-28", "conditions": {"machine": {"cpu": "A CPU", "cores": 2}}},
+        **{"date": "2026-11-28", "conditions": CONDITIONS},
     }
 
 
@@ -239,6 +245,7 @@ def test_the_page_has_a_row_for_each_file_of_the_table(monkeypatch):
     assert "| pack/bad.onnx | refused | the operator Moa |" in text
     assert "1.50 times as long as ours" in text and "1 are at 0.97 or more" in text
     assert "While 2 were measured" in text
+    assert "`collage compile` was given: `--search-seconds 60`." in text
 
 
 def test_the_page_has_the_tables_of_the_records():

@@ -345,7 +345,9 @@ def test_plans_run_on_the_inputs_of_the_truth_and_are_compared_with_it(fake_comp
 
 def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):
     fake_compare.update(fail=ORDER, status="wrong_result")
-    with pytest.raises(OriginalError, match="differ from those of the original: .*tvm, dnnl, collage: wrong_res"):
+    with pytest.raises(
+        OriginalError, match="differ from those of the original: .*tvm, dnnl, collage: wrong_res"
+    ):
         guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
     with pytest.raises(GuardUnavailable):
         guard(plans(), "tvm", EndToEnd(fake))
