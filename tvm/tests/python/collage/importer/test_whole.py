@@ -124,6 +124,21 @@ def test_why_there_is_none(given, why):
         whole(given(), prepared(conv_net()))
 
 
+def test_a_file_of_other_inputs_is_none():
+    mod = tvm.IRModule.from_expr(relay.nn.relu(relay.var("another", shape=(2,))))
+    with pytest.raises(ModelError, match="it has no input another"):
+        whole(conv_net(), relay.transform.InferType()(mod))
+
+
+def test_a_model_of_nodes_of_other_domains_alone():
+    made = node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
+    proto = model([made], [("x", [2, 3])], [("y", [2, 3])], is_checked=False)
+    del proto.opset_import[:]
+    proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
+    x = {"x": np.random.default_rng(0).uniform(0, 1, (2, 3)).astype("float32")}
+    assert_alike(by_tvm(whole(proto, prepared(proto)), x), by_onnxruntime(proto, x))
+
+
 def test_a_file_of_another_kind_is_none(tmp_path):
     (tmp_path / "net.tflite").write_bytes(b"TFL3")
     with pytest.raises(ModelError, match=r"net.tflite is no ONNX file"):

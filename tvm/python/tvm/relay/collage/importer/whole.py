@@ -30,6 +30,8 @@ from .types import DTYPES
 
 # Of larger files the copies on the way to a library would take several times as much memory.
 _MOST_BYTES = 1 << 29
+# The version of Identity that is old enough for all libraries and takes all types of numbers.
+_IDENTITY = 13
 
 
 def whole(
@@ -44,6 +46,9 @@ def whole(
         raise ModelError(f"it has more than {_MOST_BYTES >> 20} MiB")
     if model.graph.sparse_initializer:
         raise ModelError("it has sparse weights")
+    own = {value.name: value.type for value in model.graph.input}
+    if others := [name for name in inputs if name not in own]:
+        raise ModelError(f"it has no input {', '.join(others)}")
     if model.functions:
         model = inliner.inline_local_functions(model)
     node = _one_node(model, inputs)
@@ -57,7 +62,6 @@ def whole(
     for value, kind in zip(node.graph.output, results, strict=True):
         value.CopyFrom(type_info(value.name, kind))
     # A branch that sizes decide about may not be right for those of another.
-    own = {value.name: value.type for value in model.graph.input}
     for value, name in zip(node.graph.input, inputs, strict=True):
         value.type.CopyFrom(own[name])
     params = [relay.Var(name, kind) for name, kind in inputs.items()]
@@ -104,7 +108,11 @@ def _one_node(model: onnx.ModelProto, types: Mapping[str, relay.TensorType]) -> 
         # One value may be several outputs, or an input.
         made.node.add(op_type="Identity", input=[new(value.name)], output=[f"output_{index}"])
         made.output.add(name=f"output_{index}")
-    return Versions.of(model).model_of(made)
+    versions = Versions.of(model)
+    if all(each.domain for each in versions.opsets):  # its nodes are of other domains alone
+        own = onnx.helper.make_opsetid("", _IDENTITY)
+        versions = Versions([*versions.opsets, own], versions.ir_version)
+    return versions.model_of(made)
 
 
 def _zeros(value: onnx.ValueInfoProto) -> onnx.TensorProto:
