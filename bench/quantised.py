@@ -54,10 +54,12 @@ class Quantised(Shipped):
             net = models.find(Path(self.path).stem)[0]
             plain = net.build(1)
             inputs = models.random_inputs(net, plain)
+            made = file.with_suffix(".made")
             if self.package == ONNXRUNTIME:
-                onnx.save(models.low_precision.quantise(plain, inputs), file)
+                made.write_bytes(models.low_precision.quantise(plain, inputs).SerializeToString())
             else:
-                self._by_nncf(plain, inputs, file)
+                self._by_nncf(plain, inputs, made)
+            made.rename(file)  # whole, or not at all
         return file
 
     def _by_nncf(self, plain: onnx.ModelProto, inputs: dict, file: Path) -> None:

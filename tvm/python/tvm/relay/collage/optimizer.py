@@ -68,6 +68,9 @@ from .whole_plans import check_original, check_search, decide, end_to_end, searc
 
 _logger = logging.getLogger(__name__)
 
+# The largest file that is a plan: planning takes seconds for what it gains less in.
+_MOST_BYTES = 1 << 25
+
 
 def optimize(
     mod: tvm.IRModule,
@@ -272,11 +275,13 @@ def _add_plans(job: Job, found: OpLevel) -> None:
 
 
 def _add_originals(job: Job) -> None:
-    """The file of the model as it is, where its outputs are known."""
+    """Add plans that run the model's file as it is, where its outputs are known."""
     if job.original is None or job.original.truth is None:
         return
     try:
         made = _whole(job.original.model, job.prepared)
+        if len(str(made["main"].body.attrs["model"])) > 2 * _MOST_BYTES:
+            raise ModelError(f"it has more than {_MOST_BYTES >> 20} MiB")
     except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return
@@ -284,8 +289,8 @@ def _add_originals(job: Job) -> None:
 
 
 def _whole(model: Any, mod: tvm.IRModule) -> tvm.IRModule:
-    """A module of one node that computes the ONNX file or ModelProto from which `mod` was imported,
-    of the same inputs and results. ModelError says why there is none."""
+    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
+    imported, of the same inputs and results. ModelError says why there is none."""
     if isinstance(model, (str, os.PathLike)):
         model = load_onnx(model)
     params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
@@ -418,8 +423,8 @@ def _replay(job: Job, placement: Placement, decision: Any) -> Result:
 
 
 def _replayed_original(job: Job, placement: Placement) -> tvm.IRModule:
-    """The module of a placement of the model's file. PlacementError where that is another, or none
-    is given."""
+    """Return the module of a placement of the model's file. PlacementError where that is another,
+    or none is given."""
     if job.original is None:
         raise PlacementError(
             f"plan {placement.plan} runs the model's file: name that by "
@@ -435,9 +440,11 @@ def _replayed_original(job: Job, placement: Placement) -> tvm.IRModule:
         raise PlacementError(
             f"plan {placement.plan} was made for another file of the model", "module"
         )
-    backend = next(part.backend for function in placement.functions for part in function.parts)
-    mod = job.plans.original_on(made, backend)
+    backends = [part.backend for function in placement.functions for part in function.parts]
+    if not backends:
+        raise PlacementError(f"plan {placement.plan} has no part that says what runs the file")
+    mod = job.plans.original_on(made, backends[0])
     if not isinstance(mod, tvm.IRModule):
-        why = mod.Summary() if mod else f"{backend} does not take it"
+        why = mod.Summary() if mod else f"{backends[0]} does not take it"
         raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
     return on_one_thread(mod) if placement.one_thread else mod

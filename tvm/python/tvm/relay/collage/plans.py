@@ -172,8 +172,8 @@ class Plans:
                 self.failed[name] = Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
 
     def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
-        """Each external backend that reads the model's file, of which `whole` is a module of one
-        node, running that as it is."""
+        """Add each external backend that reads the model's file, of which `whole` is a module of
+        one node, running that as it is."""
         for target in self._targets.external:
             name = target.kind.name + ORIGINAL
             made = self.original_on(whole, target.kind.name)
@@ -184,14 +184,15 @@ class Plans:
                 self._parts[name] = functools.partial(self._all_on, target.kind.name)
                 self._originals[name] = digest
 
-    def known_right(self) -> str | None:
-        """The plan of the file by the library that says what its outputs are; None without one."""
+    def known_right(self) -> str:
+        """Return the plan whose outputs are right by definition: the file by the library that says
+        what they are, where there is one, or else TVM alone."""
         name = LIBRARY + ORIGINAL
-        return name if name in self.modules else None
+        return name if name in self.modules else TVM_ALONE
 
     def original_on(self, whole: tvm.IRModule, backend: str) -> tvm.IRModule | Cost | None:
-        """The model's file on a backend, None where this does not read it, or how that fails. Where
-        sizes are not known before a run, the library that runs such nodes for TVM takes it."""
+        """Return the model's file on a backend, None where this does not read it, or how that
+        fails. Where a run alone tells sizes, the library that runs nodes for TVM takes it."""
         (target,) = (each for each in self._targets.external if each.kind.name == backend)
         try:
             mod, _ = take_all(whole, TargetList(self._targets.host, (target,)))
@@ -203,7 +204,7 @@ class Plans:
         return as_deployed(mod, ()) if is_taken or backend == LIBRARY else None
 
     def _all_on(self, backend: str) -> dict[str, list[PlacedPart]]:
-        """One part for each function of the import, which the file stands for."""
+        """Return one part for each function of the import, which the file stands for."""
         cost = PartCost(CostStatus.UNKNOWN, None, f"{backend} runs the model's file")
         return {
             function.name: [

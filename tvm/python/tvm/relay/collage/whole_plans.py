@@ -10,7 +10,7 @@ import contextlib
 import functools
 import hashlib
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -154,38 +154,38 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
     """The plan that ships, what the guard measured, and why it could not measure."""
     if not job.options.guard:
         return OP_LEVEL, None, ""
+    failed: Collection[str] = ()
     with job.clock.phase("guard"):
         if job.limit.left(BUILT) > 0:
-            guarded, skipped = _guard(job.plans, job.options, how)
+            try:
+                guarded = _guard(job.plans, job.options, how)
+                return guarded.winner, guarded, ""
+            except GuardUnavailable as error:
+                skipped, failed = str(error), error.failed
         else:
-            guarded, skipped = None, option("search_seconds") + " leaves no time for it"
-    if guarded is not None:
-        return guarded.winner, guarded, skipped
-    unmeasured = job.plans.known_right() or TVM_ALONE
-    name = OP_LEVEL if found.ships_unmeasured() else unmeasured
+            skipped = option("search_seconds") + " leaves no time for it"
+    name = OP_LEVEL if found.ships_unmeasured() else job.plans.known_right()
+    if name in failed:
+        name = TVM_ALONE
     _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
     return name, None, skipped
 
 
-def _guard(plans: Plans, options: Any, how: EndToEnd) -> tuple[GuardResult | None, str]:
-    """The guard's result, or why it could not measure."""
+def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
+    """The guard's result. GuardUnavailable says why it could not measure."""
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
     with steps("guard", options.progress, is_open=True) as on_step:
-        try:
-            found = guard(
-                plans.modules,
-                TVM_ALONE,
-                how,
-                failed=plans.failed,
-                same_as=plans.same_as(),
-                rounds=options.guard_rounds,
-                seconds=options.guard_seconds,
-                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
-                on_step=on_step,
-            )
-        except GuardUnavailable as error:
-            return None, str(error)
-    return found, ""
+        return guard(
+            plans.modules,
+            TVM_ALONE,
+            how,
+            failed=plans.failed,
+            same_as=plans.same_as(),
+            rounds=options.guard_rounds,
+            seconds=options.guard_seconds,
+            limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+            on_step=on_step,
+        )
 
 
 def _build_plan(

@@ -38,12 +38,16 @@ AttrValue Plain(const AttrValue& value) {
   return items;
 }
 
-/*! \brief Those that say something: no nulls and no empty texts. */
+// A longer text is data, as the model of an ONNX node.
+constexpr size_t kLongestText = 1000;
+
+/*! \brief Those that say something to people: no nulls, no empty texts and no data. */
 Attrs AttrsThatTell(const Attrs& all) {
   Attrs kept;
   for (const auto& [key, value] : all) {
     const std::string* text = std::get_if<std::string>(&value);
-    if (std::holds_alternative<std::monostate>(value) || (text && text->empty())) continue;
+    if (std::holds_alternative<std::monostate>(value)) continue;
+    if (text && (text->empty() || text->size() > kLongestText)) continue;
     kept.emplace_back(key, Plain(value));
   }
   return kept;

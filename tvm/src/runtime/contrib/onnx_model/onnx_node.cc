@@ -120,10 +120,10 @@ class Node {
 
   std::unique_ptr<Results> Take(const NodeCall& call) const {
     auto found = OfThread().find(this);
-    if (found == OfThread().end() || found->second.inputs != call.inputs) return nullptr;
-    std::unique_ptr<Results> results = std::move(found->second.results);
+    if (found == OfThread().end()) return nullptr;
+    Waiting waiting = std::move(found->second);
     OfThread().erase(found);
-    return results;
+    return waiting.inputs == call.inputs ? std::move(waiting.results) : nullptr;
   }
 
   Model model_;

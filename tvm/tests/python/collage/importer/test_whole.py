@@ -15,7 +15,7 @@ from onnx_one_node import assert_alike, by_onnxruntime, by_tvm, by_vm
 from relay_text import HOST
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, run_pass
+from tvm.relay.collage import CollageOptions, optimizer, run_pass
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.executors import why_vm
 from tvm.relay.collage.errors import ModelError, PlacementError
@@ -49,10 +49,9 @@ def inputs_of(mod):
 
 
 def nonzero():
-    """Its outputs' sizes depend on data; an input is read by nothing, one output is an input."""
+    """Its outputs' sizes depend on data, and one output is an input."""
     nodes = [node("Relu", ["x"], ["r"]), node("NonZero", ["r"], ["y"])]
     made = model(nodes, [("x", [2, 6])], [("x", [2, 6])], is_checked=False)
-    made.graph.input.append(helper.make_tensor_value_info("unread", TensorProto.FLOAT, ["n"]))
     made.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, [2, None]))
     return made
 
@@ -63,9 +62,8 @@ def test_it_computes_what_the_file_does(make):
     made = whole(make(), mod)
     tvm.ir.assert_structural_equal(made["main"].checked_type, mod["main"].checked_type)
     inputs = inputs_of(mod)
-    given = inputs | ({"unread": np.zeros(1, "float32")} if make is nonzero else {})
     run = by_vm if why_vm(made) else by_tvm
-    assert_alike(run(made, inputs), by_onnxruntime(make(), given))
+    assert_alike(run(made, inputs), by_onnxruntime(make(), inputs))
 
 
 def test_a_file_has_the_sizes_that_the_module_has(tmp_path):
@@ -97,6 +95,8 @@ def test_where_a_run_alone_tells_sizes_the_library_that_tvm_calls_has_it():
     plans = Plans(mod, parse_targets([HOST, *RUNTIMES]))
     plans.add_originals(whole(nonzero(), mod), "digest")
     assert set(plans.modules) == {"tvm", "onnxruntime-original"}
+    assert plans.known_right() == "onnxruntime-original"
+    assert Plans(mod, parse_targets([HOST, *RUNTIMES])).known_right() == "tvm"
 
 
 def too_large():
@@ -111,12 +111,18 @@ def sparse():
     return proto
 
 
+def of_two_outputs():
+    proto = conv_net()
+    proto.graph.output.append(proto.graph.output[0])
+    return proto
+
+
 @pytest.mark.parametrize(
     "given, why",
     [
         (too_large, "it has more than 512 MiB"),
         (sparse, "it has sparse weights"),
-        (several_outputs, "it has outputs that are several tensors"),
+        (of_two_outputs, "it has outputs that are several tensors"),
     ],
 )
 def test_why_there_is_none(given, why):
@@ -130,6 +136,14 @@ def test_a_file_of_other_inputs_is_none():
         whole(conv_net(), relay.transform.InferType()(mod))
 
 
+def test_a_file_of_more_inputs_is_none():
+    proto = conv_net()
+    mod = prepared(proto)
+    proto.graph.input.append(helper.make_tensor_value_info("more", TensorProto.FLOAT, [1]))
+    with pytest.raises(ModelError, match="it has more inputs: more"):
+        whole(proto, mod)
+
+
 def test_a_model_of_nodes_of_other_domains_alone():
     made = node("Binarizer", ["x"], ["y"], domain="ai.onnx.ml", threshold=0.5)
     proto = model([made], [("x", [2, 3])], [("y", [2, 3])], is_checked=False)
@@ -137,6 +151,18 @@ def test_a_model_of_nodes_of_other_domains_alone():
     proto.opset_import.append(helper.make_opsetid("ai.onnx.ml", 1))
     x = {"x": np.random.default_rng(0).uniform(0, 1, (2, 3)).astype("float32")}
     assert_alike(by_tvm(whole(proto, prepared(proto)), x), by_onnxruntime(proto, x))
+
+
+@pytest.mark.parametrize("of_nodes", ["", "ai.onnx"])
+def test_the_other_name_of_the_own_domain(of_nodes):
+    """By that the version is known; Softmax of version 11 is another than that of 13."""
+    made = node("Softmax", ["x"], ["y"], axis=1, domain=of_nodes)
+    proto = model([made], [("x", [2, 3, 4])], [("y", [2, 3, 4])], is_checked=False)
+    del proto.opset_import[:]
+    proto.opset_import.append(helper.make_opsetid("ai.onnx", 11))
+    x = {"x": np.random.default_rng(0).uniform(0, 1, (2, 3, 4)).astype("float32")}
+    for mod in (prepared(proto), whole(proto, prepared(proto))):
+        assert_alike(by_tvm(mod, x), by_onnxruntime(proto, x))
 
 
 def test_a_file_of_another_kind_is_none(tmp_path):
@@ -165,6 +191,18 @@ def test_it_competes_and_is_compared_like_any_plan(built):
     result, _ = built
     found = result.guard.of("onnxruntime-original")
     assert found.cost.is_usable and found.output_error < 1e-4
+
+
+def test_a_report_does_not_hold_the_model():
+    """It is data; of a node that cannot be imported all of it stands in an attribute."""
+    proto = of_texts()
+    proto.graph.doc_string = "x" * 100_000
+    options = CollageOptions(guard=False, store="none", measure_kernels=False, progress="quiet")
+    with pytest.MonkeyPatch.context() as monkeypatch, tvm.transform.PassContext(opt_level=3):
+        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: collage.MockCostEstimator({}))
+        mod, _ = from_onnx(proto, {"x": (2, 3)})
+        text = json.dumps(collage.optimize(mod, None, [HOST, "dnnl"], options).to_json())
+    assert "collage.onnx_node_1" in text and len(text) < 50_000
 
 
 def test_its_placement_is_replayed_with_the_file_alone(built, tmp_path):

@@ -204,3 +204,30 @@ def test_a_transformer_block_agrees_with_made_up_costs(monkeypatch):
     proto = attention()
     result = optimize(from_onnx(proto)[0], None, ["llvm"], UNGUARDED, original=proto)
     assert result.original.error < 1e-5
+
+
+def softplus():
+    """Of numbers so large that exp of them is infinite in 32 bits."""
+    nodes = [helper.make_node("Softplus", ["x"], ["y"])]
+    return model(nodes, [("x", [4])], [("y", [4])])
+
+
+def test_64_bits_are_no_excuse_for_what_32_bits_get_wrong():
+    """The formula is right, and what would ship gives inf."""
+    x = relay.var("x", shape=(4,))
+    naive = relay.log(relay.const(1.0) + relay.exp(x))
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], naive)))
+    how = EndToEnd(no_build, samples={"x": np.array([1, 2, 100, 200], "float32")})
+    with pytest.raises(OriginalError, match="is off from onnxruntime"):
+        check(softplus(), mod, how)
+
+
+def test_64_bits_judge_what_is_off_by_rounding(monkeypatch, net):
+    module = import_module("tvm.relay.collage.original.check")
+    stock = module._outputs_of
+    monkeypatch.setattr(
+        module, "_outputs_of", lambda *given: [each * (1 + 5e-4) for each in stock(*given)]
+    )
+    found = check(net, prepared(onnx.load(net)), EndToEnd(no_build))
+    assert found.agreement.why.startswith("64 bits agree with it to ") and found.truth
+    assert 4e-4 < found.agreement.error < 6e-4

@@ -37,9 +37,9 @@ GIVE_UP_RATIO = 1.25
 
 _NO_LIMITS = Limits()
 
-# Failures of a plan that builds, which other inputs may not cause; and those that are no fault of
-# the machine.
+# Failures of a plan that builds, which other inputs may not cause.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
+# Those of them that more time would not spare.
 _FAILED_ON_INPUTS = {CostStatus.CRASHED, CostStatus.RUN_FAILED}
 
 
@@ -139,9 +139,12 @@ def guard(
         is_wrong = {c.name for c in comparisons if c.cost.status == CostStatus.WRONG_RESULT}
         if how.truth and reference in is_wrong:
             raise OriginalError(f"outputs differ from those of the original: {error}") from error
-        if how.truth and {item.cost.status for item in comparisons} <= _FAILED_ON_INPUTS:
+        ran = {item.name: item.cost.status for item in comparisons if item.name in libraries}
+        if how.truth and set(ran.values()) <= _FAILED_ON_INPUTS:
             raise OriginalError(f"the original runs on these inputs: {error}") from error
-        raise GuardUnavailable("; ".join(filter(None, (str(error), advice)))) from error
+        slow = [name for name, status in ran.items() if status == CostStatus.TIMEOUT]
+        text = "; ".join(filter(None, (str(error), advice)))
+        raise GuardUnavailable(text, set(ran) - set(slow)) from error
     modules = {name: plans[name] for name in libraries}
     library = None if how.ship else libraries[winner]  # None of a fork's
     kept = _Libraries(modules, how, winner, library)

@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,7 +43,12 @@ SETS = 4
 
 
 class GuardUnavailable(Exception):
-    """The model cannot be measured end to end, whatever its plan; the message says why."""
+    """The model cannot be measured end to end, whatever its plan; the message says why. `failed`:
+    plans that ran and are known to be wrong, or to fail."""
+
+    def __init__(self, message: str, failed: Collection[str] = ()) -> None:
+        super().__init__(message)
+        self.failed = failed
 
 
 class Inputs(NamedTuple):

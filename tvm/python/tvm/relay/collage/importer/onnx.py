@@ -29,7 +29,7 @@ from ..errors import ModelError, ShapeError
 from ..interrupts import interrupts_kept
 from ..messages import last_line
 from ..module_check import collected_diagnostics
-from ..ops.onnx_names import captured
+from ..ops.onnx_names import captured, plainly_named
 from ..relay_util.walk import children_of, key_of
 from ..shared_patch import SharedPatch
 from .activations import ACTIVATIONS, activation
@@ -70,6 +70,7 @@ def from_onnx(
     """
     _check_model(model)
     _check_shapes(model, shape or {})
+    model = plainly_named(model)
     options = (shape, dtype, opset, freeze_params, convert_config, export_node_renamed_model_path)
     with _ONE_AT_A_TIME, quick_import(), collected_diagnostics() as found, interrupts_kept():
         try:
@@ -80,12 +81,14 @@ def from_onnx(
             refusal.__cause__ = error
         except ModelError as error:  # of a node
             refusal = error
+    if opset is not None or isinstance(dtype, dict):  # which the model as a whole has not
+        raise refusal from refusal.__cause__
     return _as_one_node(model, shape or {}, refusal), {}
 
 
 def _as_one_node(model: Any, shapes: dict[str, Any], refusal: ModelError) -> tvm.IRModule:
-    """What TVM cannot import, as the one node that onnxruntime runs; it raises `refusal` where
-    onnxruntime cannot run it either."""
+    """Return what TVM cannot import as the one node that onnxruntime runs. ModelError, which is
+    `refusal` and why it is no such node, where onnxruntime cannot run it either."""
     weights = {tensor.name for tensor in model.graph.initializer}
     try:
         made = whole(
@@ -96,8 +99,9 @@ def _as_one_node(model: Any, shapes: dict[str, Any], refusal: ModelError) -> tvm
                 if value.name not in weights
             },
         )
-    except ModelError:
-        raise refusal from refusal.__cause__
+    except ModelError as error:
+        text = f"{refusal.text}; as a whole: {error.text}"
+        raise ModelError(text) from refusal.__cause__
     _logger.warning("%s; so onnxruntime runs the model as a whole", refusal)
     return made
 

@@ -13,20 +13,18 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 
-import numpy as np
 import onnx
 import tvm
-from onnx import inliner, numpy_helper
+from onnx import inliner
 from tvm import relay
 
 from ..errors import ModelError, UnsupportedOpError
 from ..messages import last_line
 from ..ops import onnx_node
-from ..ops.onnx_names import renamed
+from ..ops.onnx_names import plainly_named, renamed
 from ..ops.onnx_node import WHOLE_FILE
 from .clean import declared_types
 from .opaque import Versions, type_info, types_of
-from .types import DTYPES
 
 # Of larger files the copies on the way to a library would take several times as much memory.
 _MOST_BYTES = 1 << 29
@@ -49,6 +47,7 @@ def whole(
     own = {value.name: value.type for value in model.graph.input}
     if others := [name for name in inputs if name not in own]:
         raise ModelError(f"it has no input {', '.join(others)}")
+    model = plainly_named(model)
     if model.functions:
         model = inliner.inline_local_functions(model)
     node = _one_node(model, inputs)
@@ -88,10 +87,12 @@ def digest_of(made: tvm.IRModule) -> str:
 
 def _one_node(model: onnx.ModelProto, types: Mapping[str, relay.TensorType]) -> onnx.ModelProto:
     """Return the graph with inputs input_0, ... of the types by name, in their order, and outputs
-    output_0, ... without types; an input that is not among them is read by nothing, and zero."""
+    output_0, ... without types. ModelError for an input that is not among them."""
     graph = model.graph
     weights = {tensor.name: tensor for tensor in graph.initializer}
-    others = [v for v in graph.input if v.name not in types and v.name not in weights]
+    more = [v.name for v in graph.input if v.name not in types and v.name not in weights]
+    if more:
+        raise ModelError(f"it has more inputs: {', '.join(more)}")
     place = {name: f"input_{i}" for i, name in enumerate(types)}
 
     def new(name: str) -> str:
@@ -100,7 +101,7 @@ def _one_node(model: onnx.ModelProto, types: Mapping[str, relay.TensorType]) -> 
     made = onnx.GraphProto(name=graph.name)
     made.input.extend(type_info(new(name), types[name]) for name in types)
     made.node.extend(renamed(node, new) for node in graph.node)
-    for tensor in (*weights.values(), *map(_zeros, others)):
+    for tensor in weights.values():
         if tensor.name not in types:
             made.initializer.add().CopyFrom(tensor)
             made.initializer[-1].name = new(tensor.name)
@@ -113,12 +114,3 @@ def _one_node(model: onnx.ModelProto, types: Mapping[str, relay.TensorType]) -> 
         own = onnx.helper.make_opsetid("", _IDENTITY)
         versions = Versions([*versions.opsets, own], versions.ir_version)
     return versions.model_of(made)
-
-
-def _zeros(value: onnx.ValueInfoProto) -> onnx.TensorProto:
-    tensor = value.type.tensor_type
-    if tensor.elem_type not in DTYPES:
-        raise ModelError(f"its input {value.name} is no tensor of numbers")
-    shape = [dim.dim_value or 1 for dim in tensor.shape.dim]
-    dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
-    return numpy_helper.from_array(np.zeros(shape, dtype), value.name)

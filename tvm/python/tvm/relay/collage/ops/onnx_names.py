@@ -10,6 +10,9 @@ from collections.abc import Callable, Iterator
 
 import onnx
 
+# Another name of ONNX's own domain, "".
+_OWN = "ai.onnx"
+
 
 def renamed(node: onnx.NodeProto, new: Callable[[str], str]) -> onnx.NodeProto:
     """Return a node with other names of values, in its bodies too; "" stays."""
@@ -34,6 +37,39 @@ def _bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs
+
+
+def has_body(node: onnx.NodeProto) -> bool:
+    """Tell whether a node runs others (If, Loop, Scan)."""
+    return any(True for _ in _bodies(node))
+
+
+def count_nodes(graph: onnx.GraphProto) -> int:
+    """Return how many nodes a graph has, those in bodies too."""
+    return sum(1 + sum(map(count_nodes, _bodies(node))) for node in graph.node)
+
+
+def plainly_named(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with "" for ONNX's own domain, which may be called ai.onnx as well."""
+    if all(each.domain != _OWN for each in model.opset_import) and _OWN not in domains(model.graph):
+        return model
+    plain = onnx.ModelProto()
+    plain.CopyFrom(model)
+    known = {each.domain for each in model.opset_import}
+    for each in list(plain.opset_import):
+        if each.domain == _OWN and "" in known:
+            plain.opset_import.remove(each)
+        elif each.domain == _OWN:
+            each.domain = ""
+    _name_plainly(plain.graph)
+    return plain
+
+
+def _name_plainly(graph: onnx.GraphProto) -> None:
+    for node in graph.node:
+        node.domain = "" if node.domain == _OWN else node.domain
+        for body in _bodies(node):
+            _name_plainly(body)
 
 
 def domains(graph: onnx.GraphProto) -> Iterator[str]:

@@ -26,6 +26,7 @@ from tvm import relay, te
 from tvm.relay.op import op as registry
 
 from ..errors import UnsupportedOpError
+from .onnx_names import count_nodes
 
 # Nodes of more inputs than this are refused.
 _MOST_OPERANDS = 32
@@ -82,7 +83,7 @@ def is_file(attrs: Any) -> bool:
 
 def threads_of(model: onnx.ModelProto) -> int:
     """Return whose threads a model beside others runs on: shared ones, or its own."""
-    return SHARED if len(model.graph.node) <= _FEW_OPERATORS else OWN
+    return SHARED if count_nodes(model.graph) <= _FEW_OPERATORS else OWN
 
 
 def _type_of(types: Sequence[Any], attrs: Any) -> Any:
@@ -117,7 +118,8 @@ def _statement(
 ) -> tvm.tir.PrimExpr:
     digits = str(attrs["model"])
     digest = hashlib.sha256(digits.encode()).hexdigest()
-    head = (LIBRARY, digest, digits, threads_of(model_of(attrs)), len(inputs))
+    threads = AWAKE if is_file(attrs) else threads_of(model_of(attrs))
+    head = (LIBRARY, digest, digits, threads, len(inputs))
     return tvm.tir.call_packed(function, *head, *inputs, *outputs)
 
 

@@ -20,7 +20,7 @@ import tvm
 
 from ..costs.options import MeasureOptions
 from ..costs.reference import evaluate
-from ..costs.tolerance import output_tolerance
+from ..costs.tolerance import ROUNDING, output_tolerance
 from ..errors import OriginalError
 from ..exec.arrays import save_arrays
 from ..exec.forks import run_in_forks
@@ -99,7 +99,8 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         limit, found = output_tolerance(mod), output_error(own, outputs, LEAST_SCALE)
         if found <= limit:
             return Original(Agreement(by, found), truth, model)
-        if (exact := exact_outputs(mod, inputs, how.limit)) is not None:
+        exact = exact_outputs(mod, inputs, how.limit) if found <= ROUNDING else None
+        if exact is not None:
             apart = output_error(outputs, exact, LEAST_SCALE)
             if apart <= limit:
                 why = f"64 bits agree with it to {apart:.0e}"

@@ -54,7 +54,7 @@ def oldest_opset(model: onnx.ModelProto) -> int | None:
 
 
 def _own_opset(model: onnx.ModelProto) -> int:
-    return next(each.version for each in model.opset_import if not each.domain)
+    return next((each.version for each in model.opset_import if not each.domain), OPSET)
 
 
 def _since(operator: str, opset: int) -> int:
