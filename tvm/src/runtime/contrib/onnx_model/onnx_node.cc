@@ -159,8 +159,8 @@ NodeCall CallOf(const TVMArgs& args) {
 Node& FindNode(const TVMArgs& args, const NodeCall& call) {
   const std::string library = args[kLibrary];
   const int threads = args[kThreads];
-  const std::string key = library + ' ' + std::to_string(threads) + ' ' +
-                          args[kDigest].operator std::string();
+  const std::string key =
+      library + ' ' + std::to_string(threads) + ' ' + args[kDigest].operator std::string();
   static std::mutex mutex;
   static auto* entries = new std::unordered_map<std::string, std::unique_ptr<Entry>>();
   Entry* entry = nullptr;

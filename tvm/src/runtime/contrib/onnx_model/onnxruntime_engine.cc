@@ -154,10 +154,10 @@ class OnnxRuntimeEngine final : public Engine {
     values.reserve(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) values.push_back(Wrap(specs[i], inputs[i]));
     for (const auto& value : values) raw.push_back(value.get());
-    Check(ort::GetApi().Run(session_.get(), nullptr, name_pointers_.data(), raw.data(),
-                            inputs.size(), name_pointers_.data() + inputs.size(), outputs.size(),
-                            outputs.data()),
-          symbol_);
+    Check(
+        ort::GetApi().Run(session_.get(), nullptr, name_pointers_.data(), raw.data(), inputs.size(),
+                          name_pointers_.data() + inputs.size(), outputs.size(), outputs.data()),
+        symbol_);
     auto results = std::make_unique<OwnedResults>();
     for (ort::Value* output : outputs) results->Add(output);
     for (size_t i = 0; i < outputs.size(); ++i) results->Describe(outputs[i], symbol_);
