@@ -24,7 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -204,21 +204,13 @@ def coarsest_step(model: Any) -> float:
     where that is float32. One step that falls the other way moves all that follows."""
     from onnx import TensorProto
     from tvm.relay.collage.costs.tolerance import OUTPUT
+    from tvm.relay.collage.ops.onnx_names import graphs_in
 
     graphs = list(graphs_in(model.graph))
     if any(_TO_BYTES.search(node.op_type) for graph in graphs for node in graph.node):
         return OUTPUT["8 bit"]
     halves = any(w.data_type == TensorProto.FLOAT16 for graph in graphs for w in graph.initializer)
     return OUTPUT["float16"] if halves else 0.0
-
-
-def graphs_in(graph: Any) -> Iterator[Any]:
-    """Yield a graph and the bodies of its nodes."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            for body in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
-                yield from graphs_in(body)
 
 
 def verdict(ours: Any) -> tuple[str, str]:

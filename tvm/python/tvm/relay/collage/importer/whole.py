@@ -9,7 +9,6 @@ Test: importer/test_whole.py. Docs: docs/original.md
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Mapping, Sequence
 
@@ -23,6 +22,7 @@ from ..messages import last_line
 from ..ops import onnx_node
 from ..ops.onnx_names import plainly_named, renamed
 from ..ops.onnx_node import WHOLE_FILE
+from ..ops.onnx_node import digest_of as _digest_of
 from .clean import declared_types
 from .opaque import Versions, type_info, types_of
 
@@ -82,7 +82,7 @@ def load_onnx(file: str | os.PathLike) -> onnx.ModelProto:
 
 def digest_of(made: tvm.IRModule) -> str:
     """Return a hash of the model in a module of `whole`."""
-    return hashlib.sha256(str(made["main"].body.attrs["model"]).encode()).hexdigest()
+    return _digest_of(made["main"].body.attrs)
 
 
 def _one_node(model: onnx.ModelProto, types: Mapping[str, relay.TensorType]) -> onnx.ModelProto:

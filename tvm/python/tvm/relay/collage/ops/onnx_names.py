@@ -44,9 +44,17 @@ def has_body(node: onnx.NodeProto) -> bool:
     return any(True for _ in _bodies(node))
 
 
+def graphs_in(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """Yield a graph and the bodies of its nodes."""
+    yield graph
+    for node in graph.node:
+        for body in _bodies(node):
+            yield from graphs_in(body)
+
+
 def count_nodes(graph: onnx.GraphProto) -> int:
     """Return how many nodes a graph has, those in bodies too."""
-    return sum(1 + sum(map(count_nodes, _bodies(node))) for node in graph.node)
+    return sum(len(each.node) for each in graphs_in(graph))
 
 
 def plainly_named(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -61,23 +69,16 @@ def plainly_named(model: onnx.ModelProto) -> onnx.ModelProto:
             plain.opset_import.remove(each)
         elif each.domain == _OWN:
             each.domain = ""
-    _name_plainly(plain.graph)
+    for graph in graphs_in(plain.graph):
+        for node in graph.node:
+            node.domain = "" if node.domain == _OWN else node.domain
     return plain
-
-
-def _name_plainly(graph: onnx.GraphProto) -> None:
-    for node in graph.node:
-        node.domain = "" if node.domain == _OWN else node.domain
-        for body in _bodies(node):
-            _name_plainly(body)
 
 
 def domains(graph: onnx.GraphProto) -> Iterator[str]:
     """Yield the domains of the operators in a graph and its bodies."""
-    for node in graph.node:
-        yield node.domain
-        for body in _bodies(node):
-            yield from domains(body)
+    for each in graphs_in(graph):
+        yield from (node.domain for node in each.node)
 
 
 def captured(node: onnx.NodeProto) -> list[str]:

@@ -76,6 +76,11 @@ def model_of(attrs: Any) -> onnx.ModelProto:
     return onnx.ModelProto.FromString(bytes.fromhex(str(attrs["model"])))
 
 
+def digest_of(attrs: Any) -> str:
+    """Return a hash of the model of a call with these attributes."""
+    return hashlib.sha256(str(attrs["model"]).encode()).hexdigest()
+
+
 def is_file(attrs: Any) -> bool:
     """Tell whether a call with these attributes is a model's whole file."""
     return str(attrs["operator"]) == WHOLE_FILE
@@ -116,10 +121,8 @@ def _extents(field: Any) -> list[Any]:
 def _statement(
     function: str, attrs: Any, inputs: Sequence[Any], outputs: Sequence[Any]
 ) -> tvm.tir.PrimExpr:
-    digits = str(attrs["model"])
-    digest = hashlib.sha256(digits.encode()).hexdigest()
     threads = AWAKE if is_file(attrs) else threads_of(model_of(attrs))
-    head = (LIBRARY, digest, digits, threads, len(inputs))
+    head = (LIBRARY, digest_of(attrs), str(attrs["model"]), threads, len(inputs))
     return tvm.tir.call_packed(function, *head, *inputs, *outputs)
 
 
