@@ -78,6 +78,23 @@ GROUPS = {
 }
 
 
+def quantised(operand, dtype, scale="0.05f", zero="0", axis=-1):
+    to = f'out_dtype="{dtype}", axis={axis}'
+    back = f'{scale}, {zero}, out_dtype="float32", axis={axis}'
+    return f"qnn.dequantize(qnn.quantize({operand}, {scale}, {zero}, {to}), {back})"
+
+
+GROUPS["bytes"] = (
+    "%x: Tensor[(2, 3, 4), float32], %s: Tensor[(3), float32], %z: Tensor[(3), int32]",
+    quantised("%x", "uint8", zero="3"),
+    quantised("%x", "int8", "0.001f", "-7"),
+    quantised("%x", "int16", "0.0001f"),
+    quantised("%x", "int32"),
+    quantised("%x", "int8", "add(abs(%s), 0.1f)", "%z", axis=1),
+    quantised("%x", "uint8", "add(abs(%s), 0.1f)", "%z", axis=-2),
+)
+
+
 def values_of(mod):
     return list(inputs.random_inputs(inputs.describe_inputs(mod), 0).values())
 
@@ -125,6 +142,16 @@ def test_what_is_no_number_is_compared_as_by_tvm(call):
     np.testing.assert_array_equal(reference.evaluate(mod, [x, y], "")[0], expected)
 
 
+def test_halves_become_even_and_ends_are_kept():
+    mod = parse(
+        "def @main(%x: Tensor[(8), float32], %s: float32, %z: int32) "
+        '{ qnn.quantize(%x, %s, %z, out_dtype="int8") }'
+    )
+    x = np.array([0.5, 1.5, 2.5, -0.5, 3e9, -3e9, 1e30, np.inf], "float32")
+    found = reference.evaluate(mod, [x, np.float32(1).reshape(()), np.int32(1).reshape(())], "")
+    np.testing.assert_array_equal(found[0], [1, 3, 3, 1, 127, -128, 127, 127])
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -133,6 +160,8 @@ def test_what_is_no_number_is_compared_as_by_tvm(call):
         "def @main(%x: Tensor[(2, 8), int8], %w: Tensor[(3, 8), int8]) "
         '{ nn.dense(%x, %w, units=None, out_dtype="int32") }',
         "def @main(%x: $T) { erf(%x) }",
+        "def @main(%x: Tensor[(4), int8], %s: float32, %z: int32) "
+        '{ qnn.dequantize(%x, %s, %z, out_dtype="float16") }',
         "def @main(%x: $T) { sum(%x, axis=[0], exclude=True) }",
         "def @main(%x: $T) { max(%x, axis=[]) }",
         "def @main(%x: Tensor[(2, 0), float32]) { nn.softmax(%x) }",

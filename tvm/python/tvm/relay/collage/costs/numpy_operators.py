@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators as numpy computes them, which needs no build and shares no code with any backend.
 
-Only floats of 32 or 64 bits, only fixed shapes, only the layouts of frontends: for the rest the
-answer is None, and the caller asks TVM. Test: costs/test_numpy_operators.py, operator by operator
-against TVM.
+Only floats of 32 or 64 bits, and bytes as quantised models have them, only fixed shapes, only the
+layouts of frontends: for the rest the answer is None, and the caller asks TVM.
+Test: costs/test_numpy_operators.py, operator by operator against TVM.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tvm.relay import expr as _expr
 
 Array = np.ndarray
 _DTYPES = ("float32", "float64")
+_INTEGERS = ("int8", "uint8", "int16", "uint16", "int32")
 
 
 def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array | None:
@@ -26,10 +27,14 @@ def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array 
     inferred."""
     rule = OPERATORS.get(call.op.name)
     kind = call.checked_type
-    arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
-    if rule is None or not isinstance(kind, tvm.ir.TensorType) or kind.dtype not in _DTYPES:
+    if rule is None or not isinstance(kind, tvm.ir.TensorType):
         return None
     if not all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
+        return None
+    if call.op.name in _OF_BYTES:
+        return rule(call, *operands)
+    arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
+    if kind.dtype not in _DTYPES:
         return None
     dtypes = {array.dtype.name for array in arrays}
     if len(dtypes) != 1 or not dtypes.issubset(_DTYPES) or not all(each.size for each in arrays):
@@ -154,6 +159,34 @@ def _convolution(call: _expr.Call, data: Array, weight: Array) -> Array | None:
     return result.reshape(shape)
 
 
+def _quantize(call: _expr.Call, data: Array, scale: Array, zero: Array) -> Array | None:
+    """To integers, halves to the even one; what is over an end becomes the end."""
+    dtype = call.checked_type.dtype
+    if data.dtype.name not in _DTYPES or dtype not in _INTEGERS:
+        return None
+    scale, zero = _along(call, data, scale), _along(call, data, zero)
+    steps = np.rint(data / scale).astype("float64") + zero
+    limits = np.iinfo(dtype)
+    return np.clip(steps, limits.min, limits.max).astype(dtype)
+
+
+def _dequantize(call: _expr.Call, data: Array, scale: Array, zero: Array) -> Array | None:
+    dtype = call.checked_type.dtype
+    if data.dtype.name not in _INTEGERS or dtype not in _DTYPES:
+        return None
+    steps = data.astype("int32") - _along(call, data, zero)
+    return steps.astype(dtype) * _along(call, data, scale)
+
+
+def _along(call: _expr.Call, data: Array, values: Array) -> Array:
+    """One value for all, or those of the axis."""
+    if values.size == 1:
+        return values.reshape(())
+    shape = [1] * data.ndim
+    shape[call.attrs.axis] = -1
+    return values.reshape(shape)
+
+
 def _shape(call: _expr.Call) -> list[int]:
     return _ints(call.checked_type.shape)
 
@@ -202,4 +235,8 @@ OPERATORS: dict[str, Callable[..., Array | None]] = {
     "nn.conv1d": _convolution,
     "nn.conv2d": _convolution,
     "nn.conv3d": _convolution,
+    "qnn.quantize": _quantize,
+    "qnn.dequantize": _dequantize,
 }
+# These look at types themselves.
+_OF_BYTES = {"qnn.quantize", "qnn.dequantize"}
