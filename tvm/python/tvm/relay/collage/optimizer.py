@@ -307,8 +307,9 @@ def _result(
 ) -> Result:
     """What ships by that plan."""
     records = found.records if found else job.records
+    mod = job.plans.modules[name]
     return Result(
-        job.plans.modules[name],
+        mod,
         job.targets.host,
         name,
         guarded,
@@ -321,7 +322,7 @@ def _result(
         transfers=found.transfers if found else {},
         kernels=job.plans.kernels_of(name),
         search=search,
-        executor=job.executor,
+        executor=executor_of(job.build_options, mod),
         original=_agreement(job, name, guarded),
     )
 
@@ -417,7 +418,7 @@ def _replay(job: Job, placement: Placement, decision: Any) -> Result:
         makers={placement.plan: lambda: placement},
         records=job.records,
         kernels=placement.kernels,
-        executor=job.executor,
+        executor=executor_of(job.build_options, mod),
         original=_agreement(job, placement.plan, None),
     )
 

@@ -67,7 +67,7 @@ class Result:
         kernels tried them, in this build or, as the log tells, in an earlier one; {} for none.
     kernels: by which kernels the steps of its parts run, and what the others took.
     search: what the search of whole plans tried (option graph_search); None without one.
-    executor: by which TVM runs what ships, and ran the guard's plans: "graph", "aot" or "vm".
+    executor: by which TVM runs what ships: "graph", "aot" or "vm".
     original: how its outputs agree with those of the model's file; None where none was named.
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.

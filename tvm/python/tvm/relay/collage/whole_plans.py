@@ -19,7 +19,7 @@ from tvm.relay.backend import Executor, Runtime
 
 from .compile import build_whole
 from .compile.compiled_parts import CompiledParts
-from .compile.executors import GRAPH, VM
+from .compile.executors import GRAPH, VM, executor_of
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
@@ -200,7 +200,9 @@ def _build_plan(
         is_serial = is_on_one_thread(module["main"])
         if compiled is not None and not is_untuned and not is_serial:
             return compiled.build(module, opt_level=None, **job.build_options)
-        return build_whole(module, job.targets.host, job.executor, job.build_options)
+        # A plan of the model's file needs no VM for what TVM's graph executor cannot run.
+        executor = executor_of(job.build_options, module)
+        return build_whole(module, job.targets.host, executor, job.build_options)
 
 
 def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch:

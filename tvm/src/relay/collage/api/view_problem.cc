@@ -43,8 +43,8 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   CoverProblem asked = MakeProblem(imported->graph, candidates, transitions);
   costs.SetLowerBounds(&asked);
   CoverSearch search(std::move(asked));
-  constexpr double kNoLimit = 0;
-  const CoverPlan plan = FindCover(backends, &search, &costs, kNoLimit, &clock);
+  const auto never = [] { return false; };
+  const CoverPlan plan = FindCover(&search, &costs, never, &clock);
   const int num_candidates = static_cast<int>(candidates.size());
   std::vector<int> unknown;
   for (int id = 0; id < num_candidates; ++id) {

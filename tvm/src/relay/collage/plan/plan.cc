@@ -67,11 +67,9 @@ void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> ca
 
 }  // namespace
 
-CoverPlan FindCover(const Backends& backends, CoverSearch* search, CostTable* costs,
-                    double most_seconds, PhaseClock* clock) {
-  bool is_limited = most_seconds > 0;
-  const double start = is_limited ? OwnSeconds(backends) : 0.0;
-  const auto is_over = [&] { return is_limited && OwnSeconds(backends) - start >= most_seconds; };
+CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
+                    PhaseClock* clock) {
+  bool has_given_up = false;
   clock->Enter("estimate");
   costs->SetHostCosts(search);  // the host's candidates, one for each node, are a cover
   costs->EstimateAllIfCheap(search);
@@ -79,9 +77,9 @@ CoverPlan FindCover(const Backends& backends, CoverSearch* search, CostTable* co
   CoverStep step = search->Step();
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     clock->Enter("estimate");
-    if (is_over()) {
+    if (!has_given_up && is_over()) {
       costs->GiveUpUnknown(search);
-      is_limited = false;  // what is asked for from here on is needed
+      has_given_up = true;  // what is asked for from here on is needed
     } else {
       costs->Estimate(search, step.needed);
     }
@@ -95,6 +93,9 @@ CoverPlan FindCover(const Backends& backends, CoverSearch* search, CostTable* co
 
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
                   PhaseClock* clock) {
+  const bool is_limited = most_seconds > 0;
+  const double start = is_limited ? OwnSeconds(backends) : 0.0;
+  const auto is_over = [&] { return is_limited && OwnSeconds(backends) - start >= most_seconds; };
   FunctionPlan plan;
   clock->Enter("candidates");
   std::vector<CandidatePartition> candidates = AllCandidates(graph, backends, &plan.logs);
@@ -106,7 +107,7 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double m
   costs.SetLowerBounds(&problem);
   clock->Enter("search");
   CoverSearch search(std::move(problem));
-  const CoverPlan cover = FindCover(backends, &search, &costs, most_seconds, clock);
+  const CoverPlan cover = FindCover(&search, &costs, is_over, clock);
 
   for (int id : cover.candidates) plan.parts.push_back({candidates[id], costs[id]});
   plan.transitions = ChargedIn(graph, plan.parts, transitions);

@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -105,15 +106,14 @@ CoverProblem MakeProblem(const DataflowGraph& graph,
  * \brief Alternates between the search, which names the costs that it needs, and the backends. A
  * kernel is left to the host target, at no cost and with a message that says so, only where each
  * plan has at least as many of these.
- * \param most_seconds after which it makes do with the costs that it has, and those of single
- * operators; 0: no limit.
+ * \param is_over tells when it makes do with the costs that it has, and those of single operators.
  */
-CoverPlan FindCover(const Backends& backends, CoverSearch* search, CostTable* costs,
-                    double most_seconds, PhaseClock* clock);
+CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
+                    PhaseClock* clock);
 
 /*!
- * \brief Candidates, transitions, costs and search, in this order; see FindCover for
- * `most_seconds`. Times its phases on `clock`.
+ * \brief Candidates, transitions, costs and search, in this order. Times its phases on `clock`.
+ * \param most_seconds of all of it, after which the search is over (see FindCover); 0: no limit.
  */
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
                   PhaseClock* clock);

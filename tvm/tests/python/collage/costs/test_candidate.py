@@ -2,13 +2,17 @@
 """Candidate modules: identity, weight-free form and back, random data."""
 
 import json
+from importlib import import_module
 
 import numpy as np
 import pytest
 import tvm
 from candidate_nets import conv, external
 from measure_fakes import measure
+from onnx import helper
+from onnx_nets import model
 from tvm import relay
+from tvm.relay.collage.ops import library_version, onnx_node
 from tvm.relay.collage.relay_util.walk import nodes_of
 
 LLVM = "llvm"
@@ -41,6 +45,21 @@ def test_backend_target_and_options_are_part_of_the_key():
     keys = {key(conv()), key(conv(), "dnnl"), key(conv(), build_options={"opt_level": 2})}
     keys.add(measure.candidate_module(conv(), "tvm", "llvm -mcpu=skylake").key())
     assert len(keys) == 4
+
+
+def test_the_library_that_runs_nodes_for_tvm_is_part_of_the_key(monkeypatch):
+    """Another version of it takes another time."""
+    x = relay.var("x", shape=(2, 4))
+    proto = model([helper.make_node("Elu", ["input_0"], ["output_0"])], [("input_0", [2, 4])],
+                  [("output_0", [2, 4])])  # fmt: skip
+    node = relay.Function([x], onnx_node(proto, [x], [relay.TensorType([2, 4])]))
+    options = measure.candidate_module(node, "tvm", LLVM).build_options
+    assert options == {"calls": library_version()} and "onnxruntime 1." in library_version()
+    assert measure.candidate_module(conv(), "tvm", LLVM).build_options == {}
+    before = key(node), key(conv())
+    module = import_module(measure.candidate_module.__module__)
+    monkeypatch.setattr(module, "library_version", lambda: "onnxruntime 9")
+    assert key(node) != before[0] and key(conv()) == before[1]
 
 
 def test_small_constants_keep_their_values():

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Executables of the VM as contestants; timing/test_interleave.py has what all contestants do."""
+"""Libraries and executables of the VM as contestants; timing/test_interleave.py has all others."""
 
 import time
 
 import numpy as np
 import pytest
 from relay_text import parse
-from tvm.relay.collage.compile import build_vm
+from tvm.relay.collage.compile import build_library, build_vm
 from tvm.relay.collage.exec import contestant
 from tvm.relay.collage.exec.contestant import Stage, library_contestant
 from tvm.relay.collage.exec.resolve import resolve
@@ -37,6 +37,20 @@ def test_an_executable_of_the_vm_runs_on_each_set_of_inputs(executable, tmp_path
     expected += [2 * x, 2 * x, np.array(False)] if sets else []
     for ours, right in zip(found, expected, strict=True):
         np.testing.assert_array_equal(ours, right)
+
+
+@pytest.mark.parametrize("sets", [0, 3])
+def test_a_library_of_the_graph_executor_runs_on_each_set_of_inputs(sets, tmp_path):
+    mod = parse("def @main(%x: $T, %unread: Tensor[(3), float32]) { add(%x, 1f) }")
+    file, inputs = str(tmp_path / "net.so"), str(tmp_path / "inputs.npz")
+    build_library(mod, "llvm").export_library(file)
+    x = np.arange(8 * (sets or 1), dtype="float32").reshape(*([sets] if sets else []), 2, 4)
+    np.savez(inputs, x=x, unread=np.zeros((*x.shape[:-2], 3), "float32"))
+    model = library_contestant(file, inputs, sets=sets)
+    model.run()
+    for ours, right in zip(model.outputs(), x if sets else [x], strict=True):
+        np.testing.assert_array_equal(ours, right + 1)
+    assert model.seconds(2) > 0
 
 
 def test_the_seconds_of_the_vm_are_those_of_one_set(monkeypatch, executable, tmp_path):

@@ -100,6 +100,7 @@ def fake_compare(monkeypatch):
             seed=seed,
             mod_name=contestants[0].arguments["mod_name"],
             sets=contestants[0].arguments.get("sets", 0),
+            tolerance=tolerance,
             options=options,
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
@@ -341,6 +342,14 @@ def test_plans_run_on_the_inputs_of_the_truth_and_are_compared_with_it(fake_comp
     exact = fake_compare["options"]["exact"]
     assert exact() is None and exact() is None and len(asked) == 1, "it is computed once"
     assert asked[0].rows()[0].keys() == {"x", "i"}
+
+
+def test_plans_may_be_off_the_truth_by_as_much_as_rounding_takes_the_import(fake_compare):
+    fake_compare["truth"] = ORIGINAL
+    guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
+    assert set(fake_compare["tolerance"].values()) == {1e-4}
+    guard(plans(), "tvm", EndToEnd(fake, truth=truth()._replace(tolerance=0.03)))
+    assert set(fake_compare["tolerance"].values()) == {0.03}
 
 
 def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):

@@ -25,7 +25,7 @@ from tvm.relay.collage.loaded import read_placements
 from tvm.relay.collage.optimizer import _whole as whole
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
-from tvm.runtime.vm import VirtualMachine
+from tvm.runtime.vm import Executable, VirtualMachine
 
 RUNTIMES = ["onnxruntime", "openvino"]
 node = helper.make_node
@@ -191,6 +191,22 @@ def test_it_competes_and_is_compared_like_any_plan(built):
     result, _ = built
     found = result.guard.of("onnxruntime-original")
     assert found.cost.is_usable and found.output_error < 1e-4
+
+
+def test_it_needs_no_virtual_machine_unless_that_was_asked_for(built):
+    result, file = built
+    libraries = result.guard.libraries
+    assert isinstance(libraries["tvm"], Executable)
+    assert not isinstance(libraries["onnxruntime-original"], Executable)
+    placement = result.makers["onnxruntime-original"]()
+    inputs = inputs_of(prepared(branch()))
+    for options, executor in (({}, "graph"), ({"executor": "vm"}, "vm")):
+        again = collage.optimize(
+            from_onnx(branch())[0], None, [HOST, "onnxruntime"], placement=placement,
+            original=file, build_options=options,
+        )  # fmt: skip
+        assert again.executor == executor == again.to_json()["executor"]
+        assert_alike(again.runner()(inputs), by_onnxruntime(branch(), inputs))
 
 
 def test_a_report_does_not_hold_the_model():

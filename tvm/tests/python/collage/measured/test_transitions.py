@@ -8,7 +8,11 @@ import pytest
 from relay_text import count_calls, make_backend, parse, partition
 from tvm import relay
 from tvm.relay import collage
+from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.estimators import FunctionCosts
+from tvm.relay.collage.exec.time_limit import TimeLimit
+from tvm.relay.collage.measured.session import Session
+from tvm.relay.collage.measured.transitions import measure_transitions
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME, CONV_NAME = "transition_test", "transition_test_conv"
@@ -154,3 +158,28 @@ def test_measured_transforms_are_seconds_of_the_types_asked():
     seconds = collage.CostEstimator().transition_seconds(types, host_target())
     assert len(seconds) == 2
     assert all(0 < value < math.inf for value in seconds)
+
+
+class Answers:
+    """An estimator whose transforms take a second, and which a clock counts."""
+
+    def __init__(self):
+        self.asked = []
+
+    def estimate(self, candidates):
+        self.asked.append([candidate.label for candidate in candidates])
+        return [Cost.measured([1.0] * 6) for _ in candidates]
+
+
+def test_a_limit_leaves_the_smallest_transforms_unmeasured():
+    """They count as free then; without a limit all are asked for at once."""
+    types = [relay.TensorType([1, 8, size, size]) for size in range(1, 21)]
+    host = collage.host_target()
+    estimator = Answers()
+    assert measure_transitions(Session(estimator), types, host) == [1.0] * 20
+    assert [len(each) for each in estimator.asked] == [20]
+    now = iter(range(0, 1000, 10))
+    limit = TimeLimit(100, lambda: float(next(now)))  # a quarter of that is left for them
+    seconds = measure_transitions(Session(Answers(), limit=limit), types, host)
+    assert seconds == [0.0] * 4 + [1.0] * 16
+    assert measure_transitions(Session(Answers(), limit=TimeLimit(1e-9)), types, host) == [0.0] * 20

@@ -20,7 +20,7 @@ from ..exec.machine_fault import blaming_the_compiler, blaming_the_library
 from ..exec.resolve import resolve
 from ..exec.spent import phase
 from ..tuning import TuningRecords
-from .candidate import TUNING, CandidateModule
+from .candidate import NO_KEYWORDS, CandidateModule
 from .inputs import describe_inputs
 from .pass_context import context_from_json
 
@@ -65,8 +65,7 @@ def build_candidate(
 
 def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) -> Any:
     """The library of `mod`, which is `candidate` with some weights, as the candidate says."""
-    options = dict(candidate.build_options)
-    options.pop(TUNING, None)
+    options = {k: v for k, v in candidate.build_options.items() if k not in NO_KEYWORDS}
     records = TuningRecords.from_json(candidate.records)
     with context_from_json(options.pop("pass_context", {})), records.in_force():
         return resolve(builder)(mod, tvm.target.Target(candidate.target), **options)

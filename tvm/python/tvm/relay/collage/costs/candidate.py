@@ -18,16 +18,17 @@ from tvm.relay.analysis import free_vars
 from tvm.relay.function import Function
 
 from ..external import is_external_function
-from ..relay_util.walk import nodes_of
+from ..ops import ONNX_NODES, library_version
+from ..relay_util.walk import nodes_of, operator_calls
 from ..tuning import TuningRecords
 from .footprint import inner_bytes
 from .kernel import KernelChoice, with_kernels
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes, weight_bytes
 
 _FORMAT = 2
-# The build option with the hash of a candidate's tuning records, and whose they are: a part of its
-# key, no keyword.
-TUNING = "tuning"
+# Build options that are parts of a candidate's key, and no keywords: the hash of its tuning records
+# and whose they are, and the version of the library that TVM's code calls for nodes of ONNX models.
+TUNING, CALLS = NO_KEYWORDS = ("tuning", "calls")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,8 +38,8 @@ class CandidateModule:
     `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
     function, that stand for weights; `hash` is the structural hash of the weight-free module (with
     the values of constants up to 16 elements and of weights.kept_constants); `build_options` are
-    keywords for the builder, and under `tuning` the hash of the tuning records that it may use,
-    whose lines `records` has by kind; `label` is for people; `verify` tells whether its outputs are
+    keywords for the builder, besides those of NO_KEYWORDS; `records` has the lines of the tuning
+    records that it may use by kind; `label` is for people; `verify` tells whether its outputs are
     compared with the reference's, `computes_in` names the type of tolerance.RELATIVE that its
     backend computes in where the module's is finer; `weight_bytes` is the size of its weights,
     `inner_bytes` that of the values inside it (footprint.py).
@@ -125,6 +126,8 @@ def candidate_module(
     records = tuning.of_module(mod) if tuning else None
     if records:
         options[TUNING] = records.named()
+    if any(call.op.name in ONNX_NODES for call in operator_calls(mod["main"].body)):
+        options[CALLS] = library_version()
     digest = tvm.ir.structural_hash(weight_free, map_free_vars=True) & (2**64 - 1)
     return CandidateModule(
         backend=backend,

@@ -7,17 +7,18 @@ A factory (named "module:function") answers an object with run() and outputs() -
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..machine.memory import forget_peak, peak_bytes, resident_bytes
-from .arrays import numbers_of, save_arrays, set_inputs
+from .arrays import numbers_of, save_arrays
 from .resolve import resolve
 
 
@@ -101,49 +102,66 @@ def library_contestant(
     file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
-    of a library without them are (graph_search/shared_weights.py). sets: of the VM alone: so many
-    sets of inputs, stacked, of which a run has each once; 0 for one that is not stacked.
+    of a library without them are (graph_search/shared_weights.py). sets: so many sets of inputs,
+    stacked, of which a run has each once; 0 for one that is not stacked.
     """
     import tvm
 
     loaded = tvm.runtime.load_module(library)
+    with np.load(inputs, allow_pickle=False) as values:
+        arrays = {name: values[name] for name in values.files}
+    rows = [{name: array[k] for name, array in arrays.items()} for k in range(sets)] or [arrays]
+    place = tvm.device(device, 0)
     if loaded.type_key == "VMExecutable":
-        with np.load(inputs, allow_pickle=False) as values:
-            arrays = {name: values[name] for name in values.files}
-        rows = [{name: array[k] for name, array in arrays.items()} for k in range(sets)]
-        return Machine(loaded, tvm.device(device, 0), rows or [arrays])
-
-    def load(entry: list[str]) -> tvm.nd.NDArray:
-        file, dtype = entry
-        bits = np.load(file, mmap_mode="r", allow_pickle=False)
-        return tvm.nd.empty(bits.shape, dtype).copyfrom(bits)
-
-    class Library:
-        def __init__(self) -> None:
-            shared: dict[str, Any] = {"parts": {}, "params": {}}
-            if weights:
-                with open(weights, encoding="utf-8") as stream:
-                    shared = json.load(stream)
-            for symbol, entries in shared["parts"].items():
-                give = loaded.get_function(f"__init_{symbol}", query_imports=True)
-                give([load(entry) for entry in entries])
-            self._executor = loaded[mod_name](tvm.device(device, 0))
-            for name, entry in shared["params"].items():
-                self._executor["set_input"](name, load(entry))
-            with np.load(inputs, allow_pickle=False) as values:
-                set_inputs(self._executor, values)
-            self.run = self._executor["run"]
-
-        def outputs(self) -> list[np.ndarray]:
-            get_output = self._executor["get_output"]
-            return [numbers_of(get_output(i)) for i in range(self._executor["get_num_outputs"]())]
-
-    return Library()
+        return _Machine(loaded, place, rows)
+    if weights:
+        with open(weights, encoding="utf-8") as stream:
+            return _Executor(loaded, mod_name, place, rows, **json.load(stream))
+    return _Executor(loaded, mod_name, place, rows)
 
 
-class Machine:
-    """An executable of the VM; a run has each of the sets of inputs once, `seconds` are those of
-    one set."""
+class _OnSets:
+    """A model on sets of inputs: a run has each of them once, `seconds` are those of one set."""
+
+    def __init__(self, sets: Sequence[Any]) -> None:
+        self._sets = sets
+        self._set(sets[0])
+
+    def _set(self, values: Any) -> None:
+        """Make a set of inputs the model's."""
+        raise NotImplementedError
+
+    def _invoke(self) -> None:
+        """Run the model once."""
+        raise NotImplementedError
+
+    def _outputs_of(self, values: Any) -> list[np.ndarray]:
+        """Return what the model gives for a set of inputs."""
+        raise NotImplementedError
+
+    def run(self) -> None:
+        # Setting inputs takes as long as a small net does, and who deploys one does so in C++.
+        if len(self._sets) == 1:
+            self._invoke()
+            return
+        for values in self._sets:
+            self._set(values)
+            self._invoke()
+
+    def seconds(self, number: int) -> float:
+        run = self._invoke if len(self._sets) == 1 else self.run
+        start = time.perf_counter()
+        for _ in range(number):
+            run()
+        return (time.perf_counter() - start) / len(self._sets)
+
+    def outputs(self) -> list[np.ndarray]:
+        """Those of all sets, one set after the other."""
+        return [array for values in self._sets for array in self._outputs_of(values)]
+
+
+class _Machine(_OnSets):
+    """An executable of the VM."""
 
     def __init__(self, executable: Any, device: Any, sets: list[dict[str, np.ndarray]]) -> None:
         from tvm.runtime.ndarray import array
@@ -151,29 +169,66 @@ class Machine:
 
         names = Executable(executable).get_function_params("main")
         self._machine = VirtualMachine(executable, device)
-        self._sets = [[array(values[name], device) for name in names] for values in sets]
-        self._invoke = self._machine.module["invoke_stateful"]
-        self._machine.set_input("main", *self._sets[0])
+        self._invoke = functools.partial(self._machine.module["invoke_stateful"], "main")
+        super().__init__([[array(values[name], device) for name in names] for values in sets])
 
-    def run(self) -> None:
-        # Setting inputs takes as long as a small net does, and who deploys one does so in C++.
-        if len(self._sets) == 1:
-            self._invoke("main")
-            return
-        for values in self._sets:
-            self._machine.set_input("main", *values)
-            self._invoke("main")
+    def _set(self, values: list[Any]) -> None:
+        self._machine.set_input("main", *values)
 
-    def seconds(self, number: int) -> float:
-        start = time.perf_counter()
-        for _ in range(number):
-            self.run()
-        return (time.perf_counter() - start) / len(self._sets)
+    def _outputs_of(self, values: list[Any]) -> list[np.ndarray]:
+        return _tensors_in(self._machine.invoke("main", *values))
 
-    def outputs(self) -> list[np.ndarray]:
-        """Those of all sets, one set after the other."""
-        results = [self._machine.invoke("main", *values) for values in self._sets]
-        return [tensor for result in results for tensor in _tensors_in(result)]
+
+class _Executor(_OnSets):
+    """A library of the graph or the AOT executor; `parts` and `params`: the files of weights that
+    it lacks, by symbol of a part and by name of a parameter."""
+
+    def __init__(
+        self,
+        loaded: Any,
+        mod_name: str,
+        device: Any,
+        sets: list[dict[str, np.ndarray]],
+        parts: Mapping[str, Any] | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        for symbol, entries in (parts or {}).items():
+            give = loaded.get_function(f"__init_{symbol}", query_imports=True)
+            give([_load(entry) for entry in entries])
+        self._executor = loaded[mod_name](device)
+        for name, entry in (params or {}).items():
+            self._executor["set_input"](name, _load(entry))
+        self._invoke = self._executor["run"]
+        slots = {name: self._executor["get_input"](name) for name in sets[0]}
+        # A graph's inputs that nothing reads are not there.
+        read = [(name, slot) for name, slot in slots.items() if slot is not None]
+        super().__init__([[(slot, _copy(row[name], slot)) for name, slot in read] for row in sets])
+
+    def _set(self, values: list[tuple[Any, Any]]) -> None:
+        for slot, value in values:
+            value.copyto(slot)
+
+    def _outputs_of(self, values: list[tuple[Any, Any]]) -> list[np.ndarray]:
+        self._set(values)
+        self._invoke()
+        get_output = self._executor["get_output"]
+        return [numbers_of(get_output(i)) for i in range(self._executor["get_num_outputs"]())]
+
+
+def _load(entry: list[str]) -> Any:
+    """Return the tensor of a file and a dtype."""
+    import tvm
+
+    file, dtype = entry
+    bits = np.load(file, mmap_mode="r", allow_pickle=False)
+    return tvm.nd.empty(bits.shape, dtype).copyfrom(bits)
+
+
+def _copy(value: np.ndarray, slot: Any) -> Any:
+    """Return a tensor of the value, as it is to be in the slot."""
+    import tvm
+
+    return tvm.nd.empty(slot.shape, slot.dtype, slot.device).copyfrom(value)
 
 
 def _tensors_in(result: Any) -> list[np.ndarray]:

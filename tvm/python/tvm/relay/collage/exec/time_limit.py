@@ -14,10 +14,11 @@ from collections.abc import Callable
 from ..errors import CollageError
 from ..machine.cpu_lock import seconds_waited
 
-# By which part of the whole time a phase ends. The search asks for no further costs from ASKED on,
-# but for those that a plan needs; what still runs at SEARCHED is killed, and what a plan lacks then
-# is guessed.
-PREPARED, KERNELS, ASKED, SEARCHED, WHOLE_PLANS, BUILT = 0.1, 0.2, 0.4, 0.5, 0.6, 0.85
+# By which part of the whole time a phase ends. Layout transforms come before all other costs of the
+# search, of which there must be some. It asks for no further costs from ASKED on, but for those
+# that a plan needs; what still runs at SEARCHED is killed, and what a plan lacks then is guessed.
+PREPARED, KERNELS, TRANSITIONS, ASKED, SEARCHED = 0.1, 0.2, 0.25, 0.4, 0.5
+WHOLE_PLANS, BUILT = 0.6, 0.85
 
 
 class TimeIsUpError(CollageError, RuntimeError):

@@ -19,7 +19,6 @@ import tvm
 
 from ..backends import accuracy
 from ..costs.cost import Cost, CostStatus
-from ..costs.tolerance import output_tolerance
 from ..errors import OriginalError
 from ..machine.cpu_lock import cpus_for_building
 from ..progress import OnStep, untold, waiting
@@ -114,7 +113,7 @@ def guard(
         if not libraries:
             reasons = _reasons(failures)
             raise GuardUnavailable(f"no plan builds for the {how.executor} executor ({reasons})")
-        tolerance = output_tolerance(plans[reference])
+        tolerance = how.tolerance(plans[reference])
         errors, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
         references = [reference, *(name for name in order if name != reference)]
         comparisons = how.compare(

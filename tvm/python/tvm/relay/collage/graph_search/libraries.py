@@ -19,6 +19,7 @@ import tvm
 from ..compile.executors import GRAPH, VM, exportable, has_several_ways
 from ..costs.cost import Cost, CostStatus
 from ..costs.inputs import describe_inputs, random_tensor
+from ..costs.tolerance import output_tolerance
 from ..errors import MachineError
 from ..exec.arrays import save_arrays
 from ..exec.forks import run_in_forks
@@ -67,10 +68,12 @@ class Inputs(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Right outputs, those of all sets one set after the other, on these inputs."""
+    """Right outputs, those of all sets one set after the other, on these inputs. tolerance: how far
+    off them others may be where rounding alone takes them further than the model's types say."""
 
     inputs: Inputs
     outputs: Sequence[np.ndarray]
+    tolerance: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +115,10 @@ class EndToEnd:
         has_ways = self.executor == VM and has_several_ways(reference)
         sets = SETS if has_ways and has_made_up else 0
         return Inputs(make_inputs(reference, self.seed, self.samples, sets), sets, has_made_up)
+
+    def tolerance(self, reference: tvm.IRModule) -> float:
+        """Return how far off the right ones outputs of a plan may be."""
+        return max(output_tolerance(reference), self.truth.tolerance if self.truth else 0.0)
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:

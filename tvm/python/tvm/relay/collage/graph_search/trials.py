@@ -17,7 +17,6 @@ import tvm
 
 from ..backends import accuracy
 from ..costs.cost import Cost
-from ..costs.tolerance import output_tolerance
 from ..exec.spares import SpareWorkers
 from ..machine.cpu_lock import OnWait, cpus_for_building
 from ..timing.comparison import Comparison, paired_ratio
@@ -65,7 +64,7 @@ class PlanTrials:
                 # Libraries are let go at once: a model's weights take memory.
                 files, failures = self._how.make_files(modules, folder, weights=self._weights)[:2]
             plans = {_REFERENCE: self._reference, **{name: modules[name] for name in files}}
-            budget, tolerance = self._how.accuracy_budget, output_tolerance(self._reference)
+            budget, tolerance = self._how.accuracy_budget, self._how.tolerance(self._reference)
             limits, traders = accuracy.limits(plans, budget, tolerance)
             if _REFERENCE in traders:  # what the others differ from is itself off
                 limits = dict.fromkeys(plans, budget)

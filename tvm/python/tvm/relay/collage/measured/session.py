@@ -56,11 +56,13 @@ _OF_SESSION = (
 @dataclasses.dataclass(frozen=True)
 class Session:
     """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, a tuner where it tunes, and the kernels that candidates' steps run by."""
+    or here, a tuner where it tunes, the kernels that candidates' steps run by, and the limit of its
+    time."""
 
     estimator: MeasuredCostEstimator
     tuner: Tuner | None = None
     kernels: tuple[KernelChoice, ...] = ()
+    limit: TimeLimit = NO_LIMIT
 
     @property
     def runner(self) -> Runner:
@@ -85,7 +87,7 @@ def open_session(
     check = functools.partial(limit.check, SEARCHED)
     with _new_estimator(options, network_bytes, external_targets, check) as estimator:
         try:
-            yield Session(estimator)
+            yield Session(estimator, limit=limit)
         finally:
             _logger.info("costs: %s", estimator.Summary())
 

@@ -3,15 +3,23 @@
 
 from __future__ import annotations
 
+import logging
+import math
 from collections.abc import Sequence
 
 from tvm import relay
 from tvm.target import Target
 
 from ..costs.candidate import CandidateModule, candidate_module
+from ..exec.time_limit import TRANSITIONS
 from ..external import TRANSITION
 from .row import build_options
 from .session import Session
+
+# Under a limit so many are asked for at once: builds overlap, and the time is looked at in between.
+_AT_ONCE = 8
+
+_logger = logging.getLogger(__name__)
 
 
 def measure_transitions(
@@ -20,11 +28,22 @@ def measure_transitions(
     """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
 
     NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
-    A transform that cannot be measured counts as free; that favours mixed plans, and the guard
-    decides.
+    A transform that cannot be measured, or that the limit leaves no time for, counts as free; that
+    favours mixed plans, and the guard decides. The largest, which cost most, come first.
     """
-    costs = session.estimator.estimate(transition_candidates(types, target))
-    return [(cost.seconds or 0.0) if cost.is_usable else 0.0 for cost in costs]
+    seconds = [0.0] * len(types)
+    order = sorted(range(len(types)), key=lambda k: -math.prod(map(int, types[k].shape)))
+    candidates = transition_candidates(types, target)
+    at_once = _AT_ONCE if session.limit.is_set else max(1, len(types))
+    for first in range(0, len(types), at_once):
+        if session.limit.left(TRANSITIONS) <= 0:
+            _logger.info("%d layout transforms count as free for want of time", len(types) - first)
+            break
+        asked = order[first : first + at_once]
+        costs = session.estimator.estimate([candidates[k] for k in asked])
+        for k, cost in zip(asked, costs, strict=True):
+            seconds[k] = (cost.seconds or 0.0) if cost.is_usable else 0.0
+    return seconds
 
 
 def transition_candidates(

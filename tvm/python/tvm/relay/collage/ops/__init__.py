@@ -8,8 +8,17 @@ Test: ops/test_recurrence.py. Docs: docs/import.md
 
 from . import shape_functions as _shape_functions  # noqa: F401 - registers them
 from .onnx_node import NAMES as ONNX_NODES
-from .onnx_node import is_file, model_of, onnx_node
+from .onnx_node import is_file, library_version, model_of, onnx_node
 from .recurrence import recurrence
 from .recurrent_layer import KINDS, Recurrence
 
-__all__ = ["KINDS", "ONNX_NODES", "Recurrence", "is_file", "model_of", "onnx_node", "recurrence"]
+__all__ = [
+    "KINDS",
+    "ONNX_NODES",
+    "Recurrence",
+    "is_file",
+    "library_version",
+    "model_of",
+    "onnx_node",
+    "recurrence",
+]

@@ -86,6 +86,12 @@ def is_file(attrs: Any) -> bool:
     return str(attrs["operator"]) == WHOLE_FILE
 
 
+def library_version() -> str:
+    """Return the name and version of the library that TVM's code calls for a node."""
+    version = tvm.get_global_func("collage.onnx_model.version")(LIBRARY)
+    return f"{LIBRARY} {version}"
+
+
 def threads_of(model: onnx.ModelProto) -> int:
     """Return whose threads a model beside others runs on: shared ones, or its own."""
     return SHARED if count_nodes(model.graph) <= _FEW_OPERATORS else OWN

@@ -28,7 +28,7 @@ from ..exec.launch import make_scratch
 from ..exec.process import WorkerProcess
 from ..exec.reply import Reply, Unsupported
 from ..exec.resolve import path_of
-from ..exec.time_limit import KERNELS, NO_LIMIT, TimeLimit
+from ..exec.time_limit import KERNELS, NO_LIMIT, SEARCHED, TimeLimit
 from ..graph_search import EndToEnd, GuardUnavailable
 from ..graph_search.libraries import Inputs, Truth
 from ..named_options import option
@@ -39,6 +39,10 @@ from .runtimes import run_original
 
 # The value of the option `original` for a model that is not to be compared.
 NONE = "none"
+# Where each node agrees rounding alone takes outputs so far from the original's, and that of other
+# code takes them as far: two that are both off may be so on either side. Beyond the second figure
+# rounding decides too much of the outputs for anything to be judged by them.
+_OTHER_ROUNDING, _MOST_ROUNDING = 2.0, 0.2
 # For each thing that is run or computed here.
 _SECONDS = 120.0
 _TVM = "tvm"
@@ -105,11 +109,13 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
             if apart <= limit:
                 why = f"64 bits agree with it to {apart:.0e}"
                 return Original(Agreement(by, found, why), truth, model)
-        where = _where(file, inputs, folder, limit, _seconds(how.limit))
+        where = _where(file, inputs, folder, limit, how.limit)
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            return Original(Agreement(by, found, why), model=model)
+            is_known = found <= _MOST_ROUNDING
+            widened = truth._replace(tolerance=_OTHER_ROUNDING * found) if is_known else None
+            return Original(Agreement(by, found, why), widened, model)
         raise OriginalError(
             f"{_name_of(model)}{_worst(own, outputs, names)} off from {by} by {found:.2g} of the "
             f"largest value (limit {limit:g}): {where}; "
@@ -221,9 +227,10 @@ def exact_outputs(
             return None
 
 
-def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float) -> str:
-    """What of an ONNX file differs first, or why that is not known; "" where nothing does."""
-    row = inputs.rows()[0]
+def _where(file: str, inputs: Inputs, folder: str, limit: float, time: TimeLimit) -> str:
+    """What of an ONNX file differs first, or why that is not known; "" where nothing does. It may
+    take the search's time: without an answer nothing can ship."""
+    row, seconds = inputs.rows()[0], min(_SECONDS, time.left(SEARCHED))
     run = _Runs(Inputs(row, 0, inputs.has_made_up), folder, seconds)
     builder = MeasureOptions().builder
 
