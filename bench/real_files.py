@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import argparse
 import collections
+import dataclasses
 import json
 import math
 import os
-import re
 import statistics
 import subprocess
 import sys
@@ -48,8 +48,6 @@ _FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
 RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"
 WRONG, CRASHED, TOO_LONG, NOT_COMPARED = "wrong", "crashed", "too long", "not compared"
 STATES = (RIGHT, REFUSED, LONG_REFUSAL, WRONG, CRASHED, TOO_LONG, NOT_COMPARED)
-# Operators that round to 8 bits.
-_TO_BYTES = re.compile("Quant|QLinear|Integer|QGemm")
 # Two processes that run the same differ by so much.
 AIM = 0.97
 _LONGEST_MESSAGE = 400
@@ -172,6 +170,7 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
     import onnx
     from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import rows_of, with_threads
+    from tvm.relay.collage.costs.tolerance import model_tolerance
     from tvm.relay.collage.measure import Contestant, compare
 
     inputs, environment = str(folder / INPUTS), with_threads(options.threads)
@@ -179,16 +178,32 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
         Contestant.of_library(OURS, str(folder / LIBRARY), inputs, environment=environment),
         *(FRAMEWORKS[name].contestant(str(file), inputs, environment) for name in PEERS),
     ]
-    rtol = max(options.rtol, coarsest_step(onnx.load(file, load_external_data=False)))
-    # Its optimisations may change its own outputs; what is right it says without them.
-    limits = {OURS: rtol, OPENVINO: rtol, ONNXRUNTIME: math.inf}
+    # One step of its coarsest type that falls the other way moves all that follows.
+    rtol = max(options.rtol, model_tolerance(onnx.load(file, load_external_data=False)))
     truth = right_outputs(file, folder, options)
-    found = compare(
-        contestants, ONNXRUNTIME, options.rounds, limits, truth=truth, open_timeout=options.limit
-    )
+    given = (contestants, ONNXRUNTIME, options.rounds, math.inf)
+    found = judged(compare(*given, truth=truth, open_timeout=options.limit), rtol)
     ours = next(item for item in found if item.name == OURS)
     state, message = verdict(ours)
     return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS, {})}
+
+
+def judged(found: Sequence[Any], rtol: float) -> list[Any]:
+    """Return the Comparisons, as failed those whose outputs are off by more than rtol, and by more
+    than onnxruntime's optimisations take it off what it gives without them."""
+    from tvm.relay.collage.measure import Cost
+
+    own = next(item.output_error for item in found if item.name == ONNXRUNTIME)
+    limit = max(rtol, own) if own is not None and math.isfinite(own) else rtol
+
+    def judge(item: Any) -> Any:
+        error = item.output_error
+        if item.name == ONNXRUNTIME or error is None or error <= limit:
+            return item
+        why = f"its output is off by {error:.3g} of the largest value (limit {limit:.3g})"
+        return dataclasses.replace(item, cost=Cost.failed("wrong_result", why))
+
+    return [judge(item) for item in found]
 
 
 def right_outputs(file: Path, folder: Path, options: argparse.Namespace) -> str:
@@ -197,20 +212,6 @@ def right_outputs(file: Path, folder: Path, options: argparse.Namespace) -> str:
     truth = str(folder / "truth.npz")
     ended = child.run(TRUTH, {**given, "outputs": truth}, limit=options.limit)
     return "" if ended.failure else truth
-
-
-def coarsest_step(model: Any) -> float:
-    """Return by how much outputs may differ for the coarsest type that the model computes in; 0
-    where that is float32. One step that falls the other way moves all that follows."""
-    from onnx import TensorProto
-    from tvm.relay.collage.costs.tolerance import OUTPUT
-    from tvm.relay.collage.ops.onnx_names import graphs_in
-
-    graphs = list(graphs_in(model.graph))
-    if any(_TO_BYTES.search(node.op_type) for graph in graphs for node in graph.node):
-        return OUTPUT["8 bit"]
-    halves = any(w.data_type == TensorProto.FLOAT16 for graph in graphs for w in graph.initializer)
-    return OUTPUT["float16"] if halves else 0.0
 
 
 def verdict(ours: Any) -> tuple[str, str]:

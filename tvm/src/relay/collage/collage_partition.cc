@@ -4,6 +4,7 @@
 // Precondition: Init ran. Test: test_collage_partition.py.
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "api/cost_estimator.h"
@@ -44,11 +45,15 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   clock->Enter("import");
   if (estimator->network != nullptr) FromPython(estimator->network(mod));
   Placement placement = EmptyPlacement(mod);
+  std::optional<double> began;  // all functions together have that time
   for (PlacedFunction& function : placement.functions) {
     const DataflowGraph& graph = function.imported->graph;
     const TvmBackends backends(*function.imported, targets, estimator);
-    const auto plan =
-        std::make_shared<const FunctionPlan>(Plan(graph, backends, options.search_seconds, clock));
+    if (!began) began = OwnSeconds(backends);
+    const auto is_over = [&] {
+      return options.search_seconds > 0 && OwnSeconds(backends) - *began >= options.search_seconds;
+    };
+    const auto plan = std::make_shared<const FunctionPlan>(Plan(graph, backends, is_over, clock));
     clock->Enter("deploy");
     const std::vector<PlacedPart> merged = Placed(graph, *plan, backends.specs(), MergeScope::kAll);
     function.parts = options.merge_parts

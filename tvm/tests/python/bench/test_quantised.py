@@ -9,8 +9,6 @@ import quantised
 import real_files
 from harness import records
 from harness.tables import with_part
-from onnx import helper
-from onnx_nets import conv_net
 from quantised import BY, NNCF, ONNXRUNTIME
 from tree import ROOT
 
@@ -72,17 +70,3 @@ def test_another_quantiser_is_refused(capsys):
     with pytest.raises(SystemExit):
         quantised.parse(["--by", "hand"])
     assert "hand is none of onnxruntime, nncf" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("operator", "step"), [("Relu", 0.0), ("DynamicQuantizeLSTM", 0.1), ("MatMulInteger", 0.1)]
-)
-def test_a_file_is_compared_by_its_coarsest_type(operator, step):
-    """In bodies too."""
-    body = helper.make_graph([helper.make_node(operator, ["x"], ["y"])], "body", [], [])
-    branches = {"then_branch": body, "else_branch": body}
-    model = conv_net()
-    model.graph.node.append(helper.make_node("If", ["c"], ["z"], **branches))
-    assert real_files.coarsest_step(model) == step
-    model.graph.initializer.add(data_type=onnx.TensorProto.FLOAT16)
-    assert real_files.coarsest_step(model) == max(step, 0.01)

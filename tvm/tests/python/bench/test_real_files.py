@@ -3,6 +3,7 @@
 run stopped, and the page. Nothing is downloaded."""
 
 import argparse
+import math
 import re
 import subprocess
 import zipfile
@@ -20,6 +21,7 @@ from harness.shipped import Shipped, read_table
 from harness.tables import with_part
 from onnx import TensorProto, helper
 from tree import ROOT
+from tvm.relay.collage.measure import Comparison, Cost
 
 CONTENT = {"pack/net.onnx": b"net", "pack/net.onnx.data": b"weights", "pack/code.py": b"code"}
 
@@ -152,6 +154,30 @@ def test_what_a_library_is(status, usable, error, state):
     cost = SimpleNamespace(status=status, is_usable=usable, message="off", Summary=lambda: "failed")
     found, why = real_files.verdict(SimpleNamespace(cost=cost, output_error=error))
     assert found == state and bool(why) == (state != "right")
+
+
+@pytest.mark.parametrize(
+    ("own", "ours", "is_right"),
+    [
+        (1e-5, 5e-4, True),
+        (1e-5, 2e-3, False),
+        # Rounding takes onnxruntime itself as far.
+        (0.2, 0.15, True),
+        (0.2, 0.3, False),
+        (None, 2e-3, False),
+        (math.inf, 2e-3, False),
+        (1e-5, None, True),
+        (1e-5, math.nan, False),
+    ],
+)
+def test_a_library_may_be_as_far_off_as_optimisations_take_onnxruntime(own, ours, is_right):
+    cost = Cost.measured([1e-3] * 6)
+    errors = {"collage": ours, "onnxruntime": own, "openvino": ours}
+    found = [Comparison(name, cost, output_error=error) for name, error in errors.items()]
+    judged = {item.name: item.cost for item in real_files.judged(found, 1e-3)}
+    assert judged["onnxruntime"].is_usable
+    for name in ("collage", "openvino"):
+        assert judged[name].status == ("measured" if is_right else "wrong_result")
 
 
 def options_for(tmp_path, **given):

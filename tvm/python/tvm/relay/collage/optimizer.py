@@ -33,7 +33,7 @@ from .graph_search import (
     GuardResult,
     coarse_plans,
 )
-from .importer.whole import digest_of, load_onnx, whole
+from .importer.whole import MOST_BYTES, digest_of, load_onnx, whole
 from .interrupts import interrupts_kept
 from .job import Job, OpLevel, Phases
 from .logs import logging_at
@@ -246,12 +246,9 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
             tune_whole(session, job.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if tuner else session.estimator.searching():
-            asking = {"search_seconds": max(job.limit.left(ASKED), 1e-6)}
-            partitioned = partition(
-                job.prepared, targets, estimator, **(asking if job.limit.is_set else {})
-            )
+            partitioned = partition(job.prepared, targets, estimator, **_asking(job.limit))
             if traders_in(partitioned):
-                _add_exact(session, plans, job.prepared, targets)
+                _add_exact(job, session)
     records = job.records
     if tuner and (tuner.records or options.tunes()):
         records = TuningRecords([*records, *tuner.records], [tuner.kind])
@@ -279,22 +276,22 @@ def _add_originals(job: Job) -> None:
     if job.original is None or job.original.truth is None:
         return
     try:
-        made = _whole(job.original.model, job.prepared)
-        if len(str(made["main"].body.attrs["model"])) > 2 * _MOST_BYTES:
-            raise ModelError(f"it has more than {_MOST_BYTES >> 20} MiB")
+        made = _whole(job.original.model, job.prepared, _MOST_BYTES)
     except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return
     job.plans.add_originals(made, digest_of(made))
 
 
-def _whole(model: Any, mod: tvm.IRModule) -> tvm.IRModule:
+def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
     """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
-    imported, of the same inputs and results. ModelError says why there is none."""
+    imported, of the same inputs and results. ModelError says why there is none, as for a model of
+    more bytes."""
     if isinstance(model, (str, os.PathLike)):
         model = load_onnx(model)
     params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
-    return whole(model, {p.name_hint: p.checked_type for p in params}, results)
+    inputs = {p.name_hint: p.checked_type for p in params}
+    return whole(model, inputs, results, most_bytes)
 
 
 def _result(
@@ -334,7 +331,7 @@ def _agreement(job: Job, plan: str, guarded: GuardResult | None) -> Agreement | 
     found = guarded.of(plan) if guarded else None
     if found is None or found.reference != ORIGINAL:
         return job.original.agreement
-    return Agreement(job.original.agreement.by, found.output_error)
+    return dataclasses.replace(job.original.agreement, error=found.output_error)
 
 
 def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
@@ -346,13 +343,18 @@ def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
         return choose_kernels(session, parts, on_step, job.limit)
 
 
-def _add_exact(session: Session, plans: Plans, prepared: tvm.IRModule, targets: TargetList) -> None:
+def _add_exact(job: Job, session: Session) -> None:
     """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
-    exact = dataclasses.replace(targets, external=without_traders(targets.external))
+    exact = dataclasses.replace(job.targets, external=without_traders(job.targets.external))
     if exact.external:  # else it is TVM alone
         estimator = CostEstimator(session)
-        found = partition(prepared, exact, estimator)
-        plans.add_found(EXACT, found, estimator.reports)
+        found = partition(job.prepared, exact, estimator, **_asking(job.limit))
+        job.plans.add_found(EXACT, found, estimator.reports)
+
+
+def _asking(limit: TimeLimit) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
+    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
 
 
 def _log_costs(reports: list[FunctionReport]) -> None:

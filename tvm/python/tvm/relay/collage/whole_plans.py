@@ -20,6 +20,7 @@ from tvm.relay.backend import Executor, Runtime
 from .compile import build_whole
 from .compile.compiled_parts import CompiledParts
 from .compile.executors import GRAPH, VM, executor_of
+from .costs.candidate import calls_of
 from .costs.cost import Cost
 from .costs.kernel import for_candidates
 from .errors import OptionError
@@ -284,6 +285,7 @@ def known_plans(
         "beside": reference,
         "accuracy_budget": job.options.accuracy_budget,
         "samples": _digest(samples),
+        **calls_of(job.prepared),
         **({"judged_by": job.original.agreement.by} if job.original else {}),
     }
     store = None

@@ -7,13 +7,6 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief A clock that stands still while this thread waits for CPUs that others measure on. */
-double OwnSeconds(const Backends& backends) {
-  const double waited = backends.SecondsWaited();
-  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
-  return now.count() - waited;
-}
-
 /*! \brief Each value between two of these parts, or at the function's border, that is charged. */
 std::vector<ChargedTransition> ChargedIn(const DataflowGraph& graph,
                                          const std::vector<PlannedPart>& parts,
@@ -67,6 +60,12 @@ void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> ca
 
 }  // namespace
 
+double OwnSeconds(const Backends& backends) {
+  const double waited = backends.SecondsWaited();
+  const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+  return now.count() - waited;
+}
+
 CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
                     PhaseClock* clock) {
   bool has_given_up = false;
@@ -91,11 +90,8 @@ CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<b
   return std::move(step.plan);
 }
 
-FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
-                  PhaseClock* clock) {
-  const bool is_limited = most_seconds > 0;
-  const double start = is_limited ? OwnSeconds(backends) : 0.0;
-  const auto is_over = [&] { return is_limited && OwnSeconds(backends) - start >= most_seconds; };
+FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
+                  const std::function<bool()>& is_over, PhaseClock* clock) {
   FunctionPlan plan;
   clock->Enter("candidates");
   std::vector<CandidatePartition> candidates = AllCandidates(graph, backends, &plan.logs);

@@ -113,10 +113,13 @@ CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<b
 
 /*!
  * \brief Candidates, transitions, costs and search, in this order. Times its phases on `clock`.
- * \param most_seconds of all of it, after which the search is over (see FindCover); 0: no limit.
+ * \param is_over as FindCover's; what comes before the search takes of the same time.
  */
-FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends, double most_seconds,
-                  PhaseClock* clock);
+FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
+                  const std::function<bool()>& is_over, PhaseClock* clock);
+
+/*! \brief A clock that stands still while this thread waits for CPUs that others measure on. */
+double OwnSeconds(const Backends& backends);
 
 /*! \brief A part of a plan as it is placed, whoever planned: a search or a saved placement. */
 struct PlacedPart {

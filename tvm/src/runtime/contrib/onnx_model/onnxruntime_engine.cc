@@ -135,15 +135,15 @@ class OnnxRuntimeEngine final : public Engine {
   }
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
-    std::vector<Handle<ort::Value>> values;
-    values.reserve(inputs.size() + outputs.size());
-    for (size_t i = 0; i < inputs.size(); ++i) values.push_back(Wrap(inputs_[i], inputs[i]));
-    for (size_t i = 0; i < outputs.size(); ++i) values.push_back(Wrap(outputs_[i], outputs[i]));
-    std::vector<ort::Value*> raw;
-    for (const auto& value : values) raw.push_back(value.get());
-    Check(ort::GetApi().Run(session_.get(), nullptr, name_pointers_.data(), raw.data(),
-                            inputs.size(), name_pointers_.data() + inputs.size(), outputs.size(),
-                            raw.data() + inputs.size()),
+    // An executor runs on the same memory again and again; another thread has memory of its own.
+    std::unique_lock<std::mutex> lock(last_mutex_, std::try_to_lock);
+    Bound own;
+    Bound& bound = lock.owns_lock() ? last_ : own;
+    if (bound.inputs != inputs || bound.outputs != outputs) bound = Bind(inputs, outputs);
+    ort::Value** values = bound.pointers.data();
+    Check(ort::GetApi().Run(session_.get(), nullptr, name_pointers_.data(), values, inputs.size(),
+                            name_pointers_.data() + inputs.size(), outputs.size(),
+                            values + inputs.size()),
           symbol_);
   }
 
@@ -205,6 +205,23 @@ class OnnxRuntimeEngine final : public Engine {
                                       model.bytes.size(), options.get(), session_.out());
   }
 
+  /*! \brief The memory of a call, and the library's values of it, inputs first. */
+  struct Bound {
+    std::vector<void*> inputs, outputs;
+    std::vector<Handle<ort::Value>> values;
+    std::vector<ort::Value*> pointers;
+  };
+
+  Bound Bind(const std::vector<void*>& inputs, const std::vector<void*>& outputs) const {
+    Bound bound{inputs, outputs, {}, {}};
+    for (size_t i = 0; i < inputs.size(); ++i) bound.values.push_back(Wrap(inputs_[i], inputs[i]));
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      bound.values.push_back(Wrap(outputs_[i], outputs[i]));
+    }
+    for (const auto& value : bound.values) bound.pointers.push_back(value.get());
+    return bound;
+  }
+
   static Handle<ort::Value> Wrap(const TensorSpec& spec, void* data) {
     const ort::Api& api = ort::GetApi();
     Handle<ort::Value> value(api.ReleaseValue);
@@ -223,6 +240,8 @@ class OnnxRuntimeEngine final : public Engine {
   Handle<ort::Session> session_;
   std::vector<std::string> names_;
   std::vector<const char*> name_pointers_;
+  std::mutex last_mutex_;
+  Bound last_;
 };
 
 }  // namespace

@@ -50,7 +50,6 @@ def test_a_library_of_the_graph_executor_runs_on_each_set_of_inputs(sets, tmp_pa
     model.run()
     for ours, right in zip(model.outputs(), x if sets else [x], strict=True):
         np.testing.assert_array_equal(ours, right + 1)
-    assert model.seconds(2) > 0
 
 
 def test_the_seconds_of_the_vm_are_those_of_one_set(monkeypatch, executable, tmp_path):

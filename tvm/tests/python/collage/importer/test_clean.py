@@ -36,6 +36,7 @@ def test_functions_of_the_model_are_written_out():
     "made, opset",
     [
         (node("Gelu", ["x"], ["y"], approximate="tanh"), 20),
+        (node("Gelu", ["x"], ["y"], approximate="tanh"), 21),
         (node("GroupNormalization", ["x", "s", "s"], ["y"], num_groups=2), 21),
     ],
 )
@@ -45,6 +46,32 @@ def test_operators_that_onnx_defines_by_others_are_written_out(made, opset):
     found, types = cleaned(model, {})
     assert made.op_type not in operators(found) and len(found.graph.node) > 1
     assert types["y"] == relay.TensorType([1, 4, 3, 3])
+
+
+def test_what_onnx_cannot_bring_to_the_models_version_stays_as_it_is():
+    """Not as a call of a function that no library knows."""
+    made = node("GroupNormalization", ["x", "s", "s"], ["y"], num_groups=2)
+    x, weights = [1, 4, 3, 3], {"s": np.ones(4, "float32")}
+    model = net([made], [("x", x)], [("y", x)], weights, 22)
+    found, _ = cleaned(model, {})
+    assert not found.functions and all(not each.domain for each in found.graph.node)
+
+
+def test_an_operator_that_the_models_version_lacks_stays():
+    made = node("Gelu", ["x"], ["y"], approximate="tanh")
+    model = net([made], [("x", [2, 4])], [("y", [2, 4])], opset=17)
+    assert cleaned(model, {})[0] is model
+
+
+def test_functions_of_another_version_are_converted_or_stay():
+    for of_functions, is_written in ((17, True), (99, False)):
+        model = net([node("Twice", ["x"], ["y"], domain="my")], [("x", [2, 3])], [("y", None)])
+        model.opset_import.append(helper.make_opsetid("my", 1))
+        opsets = [helper.make_opsetid("", of_functions)]
+        body = [node("Add", ["a", "a"], ["b"])]
+        model.functions.append(helper.make_function("my", "Twice", ["a"], ["b"], body, opsets))
+        found, _ = cleaned(model, {})
+        assert (operators(found) == ["Add"]) == is_written == (not found.functions)
 
 
 def test_what_tvm_has_a_converter_for_stays():

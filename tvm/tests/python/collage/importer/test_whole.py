@@ -15,13 +15,17 @@ from onnx_one_node import assert_alike, by_onnxruntime, by_tvm, by_vm
 from relay_text import HOST
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, optimizer, run_pass
+from tvm.relay.collage import CollageOptions, optimizer, run_pass, whole_plans
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.executors import why_vm
-from tvm.relay.collage.errors import ModelError, PlacementError
+from tvm.relay.collage.costs.tolerance import OUTPUT, model_tolerance, output_tolerance
+from tvm.relay.collage.errors import ModelError, OriginalError, PlacementError
+from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.collage.importer.whole import digest_of, load_onnx
+from tvm.relay.collage.importer.whole import whole as one_node
 from tvm.relay.collage.loaded import read_placements
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.optimizer import _whole as whole
 from tvm.relay.collage.plans import Plans
 from tvm.relay.collage.targets import parse_targets
@@ -56,7 +60,18 @@ def nonzero():
     return made
 
 
-@pytest.mark.parametrize("make", [conv_net, lstm, branch, loop, several_outputs, nonzero])
+def nonzero_beside_a_scalar():
+    """A run tells its outputs' sizes, of which one has none."""
+    made = nonzero()
+    made.graph.node.append(node("ReduceSum", ["r"], ["s"], keepdims=0))
+    made.graph.output.append(helper.make_tensor_value_info("s", TensorProto.FLOAT, []))
+    return made
+
+
+NETS = [conv_net, lstm, branch, loop, several_outputs, nonzero, nonzero_beside_a_scalar]
+
+
+@pytest.mark.parametrize("make", NETS)
 def test_it_computes_what_the_file_does(make):
     mod = prepared(make())
     made = whole(make(), mod)
@@ -99,14 +114,39 @@ def test_where_a_run_alone_tells_sizes_the_library_that_tvm_calls_has_it():
     assert Plans(mod, parse_targets([HOST, *RUNTIMES])).known_right() == "tvm"
 
 
+def quantising(operator):
+    """One whose branches round to bytes, which no type outside of them says."""
+    if operator == "QuantizeLinear":
+        inner = [node(operator, ["x", "s"], ["q"]), node("DequantizeLinear", ["q", "s"], ["z"])]
+    else:
+        inner = [node(operator, ["x"], ["z"])]
+    out = helper.make_tensor_value_info("z", TensorProto.FLOAT, [2, 3])
+    body = helper.make_graph(inner, "body", [], [out])
+    made = node("If", ["c"], ["y"], then_branch=body, else_branch=body)
+    weights = {"s": np.array(0.1, "float32")}
+    return model([made], [("x", [2, 3])], [("y", [2, 3])], weights, is_checked=False)
+
+
+@pytest.mark.parametrize("operator, limit", [("QuantizeLinear", "8 bit"), ("Relu", "float32")])
+def test_its_outputs_are_compared_by_the_types_inside_it(operator, limit):
+    proto = quantising(operator)
+    flag = helper.make_tensor_value_info("c", TensorProto.BOOL, [])
+    proto.graph.input.append(flag)
+    x = relay.TensorType([2, 3])
+    made = one_node(proto, {"x": x, "c": relay.TensorType([], "bool")}, [x])
+    assert output_tolerance(made) == model_tolerance(proto) == OUTPUT[limit]
+    proto.graph.initializer.add(name="h", data_type=TensorProto.FLOAT16)
+    assert model_tolerance(proto) == max(OUTPUT[limit], OUTPUT["float16"])
+
+
 def too_large():
     proto = conv_net()
     proto.doc_string = "x" * (1 << 29)
     return proto
 
 
-def sparse():
-    proto = conv_net()
+def sparse(proto=None):
+    proto = proto or conv_net()
     proto.graph.sparse_initializer.add()
     return proto
 
@@ -242,6 +282,43 @@ def test_its_placement_is_replayed_with_the_file_alone(built, tmp_path):
     changed.graph.node[0].doc_string = "changed"
     with pytest.raises(PlacementError, match="made for another file of the model"):
         replay(original=changed)
+
+
+def test_a_replay_of_what_is_no_plan_of_the_file_says_so(built, tmp_path):
+    result, file = built
+    result.save_placement(tmp_path / "net.json", "onnxruntime-original")
+    mod, targets = from_onnx(branch())[0], [HOST, "onnxruntime"]
+    given = {"placement": tmp_path / "net.json"}
+    with pytest.raises(PlacementError, match="cannot run the model's file: it has sparse weights"):
+        collage.optimize(mod, None, targets, original=sparse(branch()), **given)
+    main = mod["main"]
+    mod["main"] = relay.Function(main.params, relay.abs(main.body) + relay.const(1.0))
+    with pytest.raises(OriginalError, match="of the largest value"):
+        collage.optimize(mod, None, targets, original=file, **given)
+
+
+@pytest.mark.parametrize(
+    "failed, ships",
+    [([], "onnxruntime-original"), (["onnxruntime-original"], "tvm")],
+)
+def test_the_file_ships_where_nothing_is_measured_unless_it_is_known_to_fail(
+    monkeypatch, failed, ships
+):
+    class Unmeasured(collage.CostEstimator):
+        has_transitions = False
+
+        def estimate_batch(self, mods, targets, labels):
+            return [Cost.failed("unsupported", "of open sizes") for _ in mods]
+
+    def guard(*_, **__):
+        raise GuardUnavailable("no plan runs", failed)
+
+    monkeypatch.setattr(optimizer, "CostEstimator", Unmeasured)
+    monkeypatch.setattr(whole_plans, "guard", guard)
+    options = CollageOptions(store="none", progress="quiet", measure_kernels=False)
+    mod, proto = from_onnx(conv_net())[0], conv_net()
+    result = collage.optimize(mod, None, [HOST, "onnxruntime"], options, original=proto)
+    assert (result.plan, result.guard_skipped) == (ships, "no plan runs")
 
 
 def test_relay_build_replays_it_where_it_is_told_the_file_and_the_pass_alone_cannot(

@@ -16,7 +16,7 @@ from tvm import relay
 from tvm.relay.collage import CollageOptions, MockCostEstimator, optimize, optimizer
 from tvm.relay.collage.compile import build_vm, prepare
 from tvm.relay.collage.compile.executors import VM
-from tvm.relay.collage.errors import OriginalError
+from tvm.relay.collage.errors import FileError, OriginalError
 from tvm.relay.collage.exec.reply import Unsupported
 from tvm.relay.collage.graph_search import EndToEnd
 from tvm.relay.collage.importer import onnx as importer
@@ -162,19 +162,35 @@ def test_what_tvm_cannot_compute_at_all_is_left_to_the_guard(monkeypatch, net):
     "name, content, said",
     [
         ("m.onnx", b"text", "its runtime cannot run it: "),
-        ("m.onnx", None, "its runtime cannot run it: "),
         ("m.h5", b"", "nothing here runs a file *.h5"),
     ],
 )
 def test_what_nobody_runs_is_said_and_compiled(tmp_path, net, caplog, name, content, said):
     path = tmp_path / name
-    if content is not None:
-        path.write_bytes(content)
+    path.write_bytes(content)
     with caplog.at_level(logging.WARNING, "tvm.relay.collage"):
         found = check(path, prepared(onnx.load(net)), EndToEnd(no_build))
     assert found.truth is None and found.agreement.by == ""
     assert said in found.agreement.why and said in caplog.text
     assert found.agreement.Summary().startswith("outputs were not compared with the original's: ")
+
+
+def test_a_name_of_no_file_is_an_error(tmp_path, net):
+    """A slip in it would leave the comparison out."""
+    with pytest.raises(FileError, match="original.*m.onnx.*there is no such file"):
+        check(tmp_path / "m.onnx", prepared(onnx.load(net)), EndToEnd(no_build))
+
+
+def test_the_result_says_that_a_model_makes_much_of_rounding():
+    proto = rounding_alone()
+    options = CollageOptions(
+        guard_rounds=6, guard_seconds=0.1, measure_seconds=0.01, store="none", progress="quiet"
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        mod = from_onnx(proto)[0]
+        found = optimize(mod, None, ["llvm", "onnxruntime"], options, original=proto)
+    assert found.guard.reference == ORIGINAL
+    assert found.original.why.startswith("each node agrees")
 
 
 def test_inputs_that_cannot_be_made_up_are_asked_for(net):

@@ -126,8 +126,7 @@ def candidate_module(
     records = tuning.of_module(mod) if tuning else None
     if records:
         options[TUNING] = records.named()
-    if any(call.op.name in ONNX_NODES for call in operator_calls(mod["main"].body)):
-        options[CALLS] = library_version()
+    options |= calls_of(mod)
     digest = tvm.ir.structural_hash(weight_free, map_free_vars=True) & (2**64 - 1)
     return CandidateModule(
         backend=backend,
@@ -143,6 +142,14 @@ def candidate_module(
         weight_bytes=weight_bytes(mod),
         inner_bytes=inner_bytes(mod),
     )
+
+
+def calls_of(mod: tvm.IRModule) -> dict[str, str]:
+    """Return the version of the library that TVM's code calls for a module's ONNX nodes, under
+    CALLS; {} where it has none."""
+    calls = operator_calls(mod["main"].body)
+    is_called = any(call.op.name in ONNX_NODES for call in calls)
+    return {CALLS: library_version()} if is_called else {}
 
 
 def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:

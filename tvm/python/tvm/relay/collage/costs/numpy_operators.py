@@ -31,20 +31,19 @@ def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array 
         return None
     if not all(isinstance(dim, tvm.tir.IntImm) for dim in kind.shape):
         return None
-    if call.op.name in _OF_BYTES:
-        return rule(call, *operands)
     arrays = [array for each in operands for array in (each if isinstance(each, list) else [each])]
-    if kind.dtype not in _DTYPES:
-        return None
     dtypes = {array.dtype.name for array in arrays}
-    if len(dtypes) != 1 or not dtypes.issubset(_DTYPES) or not all(each.size for each in arrays):
+    is_of_floats = kind.dtype in _DTYPES and len(dtypes) == 1 and dtypes.issubset(_DTYPES)
+    if not (is_of_floats or call.op.name in _OF_SEVERAL_TYPES):
+        return None
+    if not all(each.size for each in arrays):
         return None
     with np.errstate(all="ignore"):  # what is not finite is not compared
         result = rule(call, *operands)
     # An attribute that numpy reads otherwise gives another shape.
     if result is None or list(result.shape) != _shape(call):
         return None
-    return np.asarray(result, arrays[0].dtype)
+    return np.asarray(result, arrays[0].dtype if is_of_floats else kind.dtype)
 
 
 def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -160,7 +159,7 @@ def _convolution(call: _expr.Call, data: Array, weight: Array) -> Array | None:
 
 
 def _quantize(call: _expr.Call, data: Array, scale: Array, zero: Array) -> Array | None:
-    """To integers, halves to the even one; what is over an end becomes the end."""
+    """Round to integers, halves to the even one; what is over an end becomes the end."""
     dtype = call.checked_type.dtype
     if data.dtype.name not in _DTYPES or dtype not in _INTEGERS:
         return None
@@ -179,7 +178,7 @@ def _dequantize(call: _expr.Call, data: Array, scale: Array, zero: Array) -> Arr
 
 
 def _along(call: _expr.Call, data: Array, values: Array) -> Array:
-    """One value for all, or those of the axis."""
+    """Return one value for all, or those of the axis in its place."""
     if values.size == 1:
         return values.reshape(())
     shape = [1] * data.ndim
@@ -239,4 +238,4 @@ OPERATORS: dict[str, Callable[..., Array | None]] = {
     "qnn.dequantize": _dequantize,
 }
 # These look at types themselves.
-_OF_BYTES = {"qnn.quantize", "qnn.dequantize"}
+_OF_SEVERAL_TYPES = {"qnn.quantize", "qnn.dequantize"}

@@ -25,7 +25,7 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from ..exec.arrays import as_numbers, save_arrays
+from ..exec.arrays import as_numbers, load_arrays, save_arrays
 from ..exec.reply import Unsupported, WrongResult
 from ..exec.resolve import resolve
 from ..exec.spent import phase
@@ -78,8 +78,7 @@ def make_reference(
 def check_outputs(outputs: list[np.ndarray], file: str, tolerance: Sequence[float]) -> None:
     """WrongResult, with the place and size of the worst error, unless outputs are those in
     make_reference's file within its tolerance."""
-    with np.load(file, allow_pickle=False) as arrays:
-        truth = [arrays[name] for name in arrays.files]
+    truth = list(load_arrays(file).values())
     relative, steps = tolerance
     text = mismatch(outputs, truth, Tolerance(relative, int(steps)))
     if text:

@@ -10,13 +10,17 @@ of three steps is enough, because wrong results are wrong by far more than round
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnx
 import tvm
 from tvm.relay import expr as _expr
 
+from ..ops import ONNX_NODES, model_of
+from ..ops.onnx_names import graphs_in
 from ..relay_util.walk import operator_calls, tensors_of
 
 # Coarsest type inside -> tolerance when all sums together have up to SHORT terms, up to LONG, more.
@@ -34,7 +38,11 @@ _COARSER = tuple(RELATIVE)
 # The same of a whole model's outputs, as a share of the largest value: its errors add up, and one
 # step of 8 bits that falls the other way moves all that follows.
 OUTPUT = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2, "8 bit": 1e-1}
+_BYTES = "8 bit"
 _EIGHT_BITS = ("int8", "uint8")
+# ONNX's operators that round to bytes, and its number for float16.
+_TO_BYTES = re.compile("(Dynamic)?Quantize|QLinear|QGemm|QAttention")
+_HALF = onnx.TensorProto.FLOAT16
 # What is off by more than that is not off by the rounding of 32 bits, whoever computed it.
 ROUNDING = 1e-2
 # Booleans, and indices of a greatest value, computed from floats: so many may flip at a near tie.
@@ -104,9 +112,24 @@ def _roundings(calls: list[_expr.Call]) -> int:
 def _coarsest(calls: list[_expr.Call], roundings: int) -> str:
     """The coarsest type of RELATIVE that the calls compute in; "" where all is whole numbers."""
     types = [_dtypes(node) for call in calls for node in (call, *call.args)]
-    dtypes = {dtype for found in types for dtype in found}
+    inside = [_inside(model_of(c.attrs)) for c in calls if c.op.name in ONNX_NODES]
+    dtypes = {dtype for found in (*types, inside) for dtype in found}
     present = [name for name in _COARSER if name in dtypes]
-    return "8 bit" if present and roundings else (present[-1] if present else "")
+    return _BYTES if present and roundings else (present[-1] if present else "")
+
+
+def _inside(model: onnx.ModelProto) -> str:
+    """Return the coarsest type of an ONNX model, of those coarser than float32; "" for none."""
+    graphs = list(graphs_in(model.graph))
+    if any(_TO_BYTES.match(node.op_type) for graph in graphs for node in graph.node):
+        return _BYTES
+    halves = any(w.data_type == _HALF for graph in graphs for w in graph.initializer)
+    return "float16" if halves else ""
+
+
+def model_tolerance(model: onnx.ModelProto) -> float:
+    """Return the same of an ONNX model's outputs."""
+    return OUTPUT[_inside(model) or "float32"]
 
 
 def _coarseness(kind: str) -> int:

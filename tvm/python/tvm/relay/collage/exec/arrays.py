@@ -40,6 +40,18 @@ def save_arrays(file: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> No
                 np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
 
 
+def load_arrays(file: str | os.PathLike) -> dict[str, np.ndarray]:
+    """Return the arrays of an .npz file by name, in their order."""
+    with np.load(file, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def sets_of(arrays: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
+    """Return the sets of arrays that are stacked, so many; or for 0 the one that is not."""
+    rows = [{name: array[k] for name, array in arrays.items()} for k in range(count)]
+    return rows or [dict(arrays)]
+
+
 def set_inputs(executor: tvm.runtime.Module, values: Mapping[str, np.ndarray]) -> None:
     """Copy values into the inputs of these names of a graph or AOT executor's module.
 

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..machine.memory import forget_peak, peak_bytes, resident_bytes
-from .arrays import numbers_of, save_arrays
+from .arrays import load_arrays, numbers_of, save_arrays, sets_of
 from .resolve import resolve
 
 
@@ -108,9 +108,7 @@ def library_contestant(
     import tvm
 
     loaded = tvm.runtime.load_module(library)
-    with np.load(inputs, allow_pickle=False) as values:
-        arrays = {name: values[name] for name in values.files}
-    rows = [{name: array[k] for name, array in arrays.items()} for k in range(sets)] or [arrays]
+    rows = sets_of(load_arrays(inputs), sets)
     place = tvm.device(device, 0)
     if loaded.type_key == "VMExecutable":
         return _Machine(loaded, place, rows)
@@ -121,18 +119,15 @@ def library_contestant(
 
 
 class _OnSets:
-    """A model on sets of inputs: a run has each of them once, `seconds` are those of one set."""
+    """A model on sets of inputs: a run has each of them once, `seconds` are those of one set.
+    invoke: runs it on the set that it has."""
 
-    def __init__(self, sets: Sequence[Any]) -> None:
-        self._sets = sets
+    def __init__(self, invoke: Callable[[], Any], sets: Sequence[Any]) -> None:
+        self._invoke, self._sets = invoke, sets
         self._set(sets[0])
 
     def _set(self, values: Any) -> None:
         """Make a set of inputs the model's."""
-        raise NotImplementedError
-
-    def _invoke(self) -> None:
-        """Run the model once."""
         raise NotImplementedError
 
     def _outputs_of(self, values: Any) -> list[np.ndarray]:
@@ -156,7 +151,7 @@ class _OnSets:
         return (time.perf_counter() - start) / len(self._sets)
 
     def outputs(self) -> list[np.ndarray]:
-        """Those of all sets, one set after the other."""
+        """Return those of all sets, one set after the other."""
         return [array for values in self._sets for array in self._outputs_of(values)]
 
 
@@ -169,8 +164,9 @@ class _Machine(_OnSets):
 
         names = Executable(executable).get_function_params("main")
         self._machine = VirtualMachine(executable, device)
-        self._invoke = functools.partial(self._machine.module["invoke_stateful"], "main")
-        super().__init__([[array(values[name], device) for name in names] for values in sets])
+        invoke = functools.partial(self._machine.module["invoke_stateful"], "main")
+        rows = [[array(values[name], device) for name in names] for values in sets]
+        super().__init__(invoke, rows)
 
     def _set(self, values: list[Any]) -> None:
         self._machine.set_input("main", *values)
@@ -198,11 +194,11 @@ class _Executor(_OnSets):
         self._executor = loaded[mod_name](device)
         for name, entry in (params or {}).items():
             self._executor["set_input"](name, _load(entry))
-        self._invoke = self._executor["run"]
         slots = {name: self._executor["get_input"](name) for name in sets[0]}
         # A graph's inputs that nothing reads are not there.
         read = [(name, slot) for name, slot in slots.items() if slot is not None]
-        super().__init__([[(slot, _copy(row[name], slot)) for name, slot in read] for row in sets])
+        rows = [[(slot, _copy(row[name], slot)) for name, slot in read] for row in sets]
+        super().__init__(self._executor["run"], rows)
 
     def _set(self, values: list[tuple[Any, Any]]) -> None:
         for slot, value in values:

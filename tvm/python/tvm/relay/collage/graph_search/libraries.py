@@ -21,7 +21,7 @@ from ..costs.cost import Cost, CostStatus
 from ..costs.inputs import describe_inputs, random_tensor
 from ..costs.tolerance import output_tolerance
 from ..errors import MachineError
-from ..exec.arrays import save_arrays
+from ..exec.arrays import save_arrays, sets_of
 from ..exec.forks import run_in_forks
 from ..exec.launch import make_scratch
 from ..exec.machine_fault import blaming_the_compiler, machine_errors
@@ -61,10 +61,8 @@ class Inputs(NamedTuple):
     has_made_up: bool
 
     def rows(self) -> list[dict[str, np.ndarray]]:
-        """Each set by itself."""
-        if not self.sets:
-            return [dict(self.arrays)]
-        return [{name: array[k] for name, array in self.arrays.items()} for k in range(self.sets)]
+        """Return each set by itself."""
+        return sets_of(self.arrays, self.sets)
 
 
 class Truth(NamedTuple):

@@ -35,13 +35,23 @@ def cleaned(
 ) -> tuple[onnx.ModelProto, KnownTypes]:
     """Return the model without functions, and the types of its tensors by their names, as far as
     ONNX infers them. shapes: of inputs, in place of the model's own."""
-    if model.functions:
-        model = inliner.inline_local_functions(model)
+    model = inlined(model)
     types = _inferred(model, shapes)
     if any(_is_written_out(node) for node in model.graph.node):
         model = _written_out(model, types)
         types = _inferred(model, shapes)
     return model, _known(types)
+
+
+def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Return the model with its functions written out; as it is where ONNX cannot do so."""
+    if not model.functions:
+        return model
+    try:
+        found = inliner.inline_local_functions(model, convert_version=True)
+    except Exception:  # noqa: BLE001 - of kinds that the library does not name
+        return model
+    return model if found.functions else found
 
 
 def declared_types(model: onnx.ModelProto) -> KnownTypes:
@@ -61,17 +71,14 @@ def _is_written_out(node: onnx.NodeProto) -> bool:
 
 def _written_out(model: onnx.ModelProto, types: Types) -> onnx.ModelProto:
     """Return the model with the nodes that ONNX defines these operators by."""
-    opset = next(each.version for each in model.opset_import if not each.domain)
+    opset = next((each.version for each in model.opset_import if not each.domain), 0)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     for index, node in enumerate(changed.graph.node):
         if not _is_written_out(node):
             continue
-        operands = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
-        schema: Any = defs.get_schema(node.op_type, opset, "")
-        body = schema.get_context_dependent_function(node.SerializeToString(), operands)
-        if body:
-            function = onnx.FunctionProto.FromString(body)
+        function = _definition(node, opset, types)
+        if function is not None:
             # One for each node: its body depends on the node's attributes and types.
             function.domain, function.name = _DOMAIN, f"{node.op_type}_{index}"
             node.domain, node.op_type = function.domain, function.name
@@ -79,7 +86,20 @@ def _written_out(model: onnx.ModelProto, types: Types) -> onnx.ModelProto:
     if not changed.functions:
         return model
     changed.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    return inliner.inline_local_functions(changed)
+    found = inlined(changed)
+    return model if found.functions else found
+
+
+def _definition(node: onnx.NodeProto, opset: int, types: Types) -> onnx.FunctionProto | None:
+    """Return the function that ONNX defines a node by, of operators of the version in which it did
+    so first; None where there is none."""
+    operands = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
+    try:
+        schema: Any = defs.get_schema(node.op_type, opset, "")
+    except defs.SchemaError:  # the version has no such operator
+        return None
+    body = schema.get_context_dependent_function(node.SerializeToString(), operands)
+    return onnx.FunctionProto.FromString(body) if body else None
 
 
 def _inferred(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Types:

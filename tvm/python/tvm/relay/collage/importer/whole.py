@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 import tvm
-from onnx import inliner
 from tvm import relay
 
 from ..errors import ModelError, UnsupportedOpError
@@ -23,11 +22,11 @@ from ..ops import onnx_node
 from ..ops.onnx_names import plainly_named, renamed
 from ..ops.onnx_node import WHOLE_FILE
 from ..ops.onnx_node import digest_of as _digest_of
-from .clean import declared_types
+from .clean import declared_types, inlined
 from .opaque import Versions, type_info, types_of
 
 # Of larger files the copies on the way to a library would take several times as much memory.
-_MOST_BYTES = 1 << 29
+MOST_BYTES = 1 << 29
 # The version of Identity that is old enough for all libraries and takes all types of numbers.
 _IDENTITY = 13
 
@@ -36,20 +35,22 @@ def whole(
     model: onnx.ModelProto,
     inputs: Mapping[str, relay.TensorType],
     results: Sequence[relay.TensorType] | None = None,
+    most_bytes: int = MOST_BYTES,
 ) -> tvm.IRModule:
     """Return a typed module of one node that computes a model; inputs: types by name, of all that
     it reads. results: types of its outputs, which onnxruntime tells where they are not given.
-    ModelError says why there is none."""
-    if model.ByteSize() > _MOST_BYTES:
-        raise ModelError(f"it has more than {_MOST_BYTES >> 20} MiB")
+    ModelError says why there is none, as for a model of more than `most_bytes`."""
+    if model.ByteSize() > most_bytes:
+        raise ModelError(f"it has more than {most_bytes >> 20} MiB")
     if model.graph.sparse_initializer:
         raise ModelError("it has sparse weights")
     own = {value.name: value.type for value in model.graph.input}
     if others := [name for name in inputs if name not in own]:
         raise ModelError(f"it has no input {', '.join(others)}")
     model = plainly_named(model)
+    model = inlined(model)
     if model.functions:
-        model = inliner.inline_local_functions(model)
+        raise ModelError("it has functions that cannot be written out")
     node = _one_node(model, inputs)
     if results is None:
         declared = declared_types(model)

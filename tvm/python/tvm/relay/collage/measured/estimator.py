@@ -158,6 +158,12 @@ class MeasuredCostEstimator:
             return [None] * len(trials)
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
 
+    def known(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]:
+        """Return the costs that need no measuring, None for the others."""
+        stored = self.look_up(candidates)
+        pairs = zip(candidates, stored, strict=True)
+        return [self._cache.get(candidate.key()) or cost for candidate, cost in pairs]
+
     def keep(self, trial: Stored, cost: Cost) -> None:
         """Have the store, if there is one, keep a trial's cost."""
         if self._store is not None:

@@ -11,12 +11,13 @@ from tvm import relay
 from tvm.target import Target
 
 from ..costs.candidate import CandidateModule, candidate_module
+from ..costs.cost import Cost
 from ..exec.time_limit import TRANSITIONS
 from ..external import TRANSITION
 from .row import build_options
 from .session import Session
 
-# Under a limit so many are asked for at once: builds overlap, and the time is looked at in between.
+# Under a limit so many are measured at once: builds overlap, and the time is looked at in between.
 _AT_ONCE = 8
 
 _logger = logging.getLogger(__name__)
@@ -25,25 +26,32 @@ _logger = logging.getLogger(__name__)
 def measure_transitions(
     session: Session, types: Sequence[relay.TensorType], target: Target
 ) -> list[float]:
-    """Seconds of one layout transform of each tensor type (rank 4 or 5) on the host target.
+    """Return the seconds of one layout transform of each tensor type (rank 4 or 5) on the host.
 
     NCHW[D]xc with the widest block that divides the channels stands for whatever layout TVM picks.
     A transform that cannot be measured, or that the limit leaves no time for, counts as free; that
     favours mixed plans, and the guard decides. The largest, which cost most, come first.
     """
-    seconds = [0.0] * len(types)
-    order = sorted(range(len(types)), key=lambda k: -math.prod(map(int, types[k].shape)))
     candidates = transition_candidates(types, target)
-    at_once = _AT_ONCE if session.limit.is_set else max(1, len(types))
-    for first in range(0, len(types), at_once):
+    if not session.limit.is_set:
+        return [_seconds(cost) for cost in session.estimator.estimate(candidates)]
+    costs = session.estimator.known(candidates)
+    size = [math.prod(map(int, tensor.shape)) for tensor in types]
+    unknown = sorted((k for k, cost in enumerate(costs) if cost is None), key=lambda k: -size[k])
+    for first in range(0, len(unknown), _AT_ONCE):
         if session.limit.left(TRANSITIONS) <= 0:
-            _logger.info("%d layout transforms count as free for want of time", len(types) - first)
+            count = len(unknown) - first
+            _logger.warning("the time limit leaves no time for %d layout transforms", count)
             break
-        asked = order[first : first + at_once]
-        costs = session.estimator.estimate([candidates[k] for k in asked])
-        for k, cost in zip(asked, costs, strict=True):
-            seconds[k] = (cost.seconds or 0.0) if cost.is_usable else 0.0
-    return seconds
+        asked = unknown[first : first + _AT_ONCE]
+        found = session.estimator.estimate([candidates[k] for k in asked])
+        for k, cost in zip(asked, found, strict=True):
+            costs[k] = cost
+    return [_seconds(cost) for cost in costs]
+
+
+def _seconds(cost: Cost | None) -> float:
+    return (cost.seconds or 0.0) if cost is not None and cost.is_usable else 0.0
 
 
 def transition_candidates(

@@ -21,14 +21,15 @@ import tvm
 from ..costs.options import MeasureOptions
 from ..costs.reference import evaluate
 from ..costs.tolerance import ROUNDING, output_tolerance
-from ..errors import OriginalError
-from ..exec.arrays import save_arrays
+from ..errors import FileError, OriginalError
+from ..exec.arrays import load_arrays, save_arrays
 from ..exec.forks import run_in_forks
 from ..exec.launch import make_scratch
 from ..exec.process import WorkerProcess
 from ..exec.reply import Reply, Unsupported
 from ..exec.resolve import path_of
 from ..exec.time_limit import KERNELS, NO_LIMIT, SEARCHED, TimeLimit
+from ..files import why_no_file
 from ..graph_search import EndToEnd, GuardUnavailable
 from ..graph_search.libraries import Inputs, Truth
 from ..named_options import option
@@ -39,10 +40,11 @@ from .runtimes import run_original
 
 # The value of the option `original` for a model that is not to be compared.
 NONE = "none"
-# Where each node agrees rounding alone takes outputs so far from the original's, and that of other
-# code takes them as far: two that are both off may be so on either side. Beyond the second figure
-# rounding decides too much of the outputs for anything to be judged by them.
-_OTHER_ROUNDING, _MOST_ROUNDING = 2.0, 0.2
+# Where each node agrees, it is rounding that takes outputs off the original's. Other code rounds
+# otherwise, and may be off by twice as much. If an output is off by more than the second figure,
+# too much of it is decided by rounding to judge anybody. All outputs have one tolerance, so errors
+# of theirs that differ by more than the third factor have none.
+_OTHER_ROUNDING, _MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
 # For each thing that is run or computed here.
 _SECONDS = 120.0
 _TVM = "tvm"
@@ -84,8 +86,11 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
     """Compare a module with its original, an ONNX ModelProto or the file of a model; `how` makes
     the inputs, and builds what cannot be computed operator by operator.
 
-    OriginalError where the outputs differ. Types of the module are inferred.
+    OriginalError where the outputs differ, FileError for a name of no file. Types of the module are
+    inferred.
     """
+    if isinstance(model, (str, os.PathLike)) and (why := why_no_file(model)):
+        raise FileError(f"{option('original')}: {os.fspath(model)!r}: {why}")
     with make_scratch() as folder:
         try:
             inputs = how.inputs_of(mod)
@@ -113,7 +118,8 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            is_known = found <= _MOST_ROUNDING
+            least = min(_errors(own, outputs))
+            is_known = found <= min(_MOST_ROUNDING, _APART * least)
             widened = truth._replace(tolerance=_OTHER_ROUNDING * found) if is_known else None
             return Original(Agreement(by, found, why), widened, model)
         raise OriginalError(
@@ -143,7 +149,7 @@ class _Runs:
             told = _value(worker.call("call", call, self._seconds), "its runtime cannot run it")
         finally:
             worker.kill()
-        return told["by"], told["names"], _arrays_in(outputs)
+        return told["by"], told["names"], list(load_arrays(outputs).values())
 
 
 def _value(reply: Reply, cannot: str) -> Any:
@@ -175,6 +181,8 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
         return _evaluated(mod, inputs, folder, seconds)
     except Unsupported as error:
         _logger.info("TVM builds what is compared with the original: %s", error)
+    if how.limit.is_set:  # of which others want their share
+        how = dataclasses.replace(how, limit=TimeLimit(max(seconds, 1e-6)))
     files, failures, _ = how.make_files({_TVM: mod}, folder)
     if failures:
         raise Unsupported(failures[0].Summary())
@@ -190,7 +198,7 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
             _value(worker.call(command, arguments, seconds), "TVM's library does not run")
     finally:
         worker.kill()
-    return _arrays_in(outputs)
+    return list(load_arrays(outputs).values())
 
 
 def _evaluated(
@@ -211,7 +219,7 @@ def _evaluated(
         save_arrays(file, {f"output_{i}": array for i, array in enumerate(found)})
 
     _in_fork(save, seconds)
-    return _arrays_in(file)
+    return list(load_arrays(file).values())
 
 
 def exact_outputs(
@@ -228,8 +236,8 @@ def exact_outputs(
 
 
 def _where(file: str, inputs: Inputs, folder: str, limit: float, time: TimeLimit) -> str:
-    """What of an ONNX file differs first, or why that is not known; "" where nothing does. It may
-    take the search's time: without an answer nothing can ship."""
+    """Return what of an ONNX file differs first, or why that is not known; "" where nothing does.
+    It may take the search's time: without an answer nothing can ship."""
     row, seconds = inputs.rows()[0], min(_SECONDS, time.left(SEARCHED))
     run = _Runs(Inputs(row, 0, inputs.has_made_up), folder, seconds)
     builder = MeasureOptions().builder
@@ -254,15 +262,14 @@ def _seconds(limit: TimeLimit) -> float:
     return min(_SECONDS, limit.left(KERNELS))
 
 
-def _arrays_in(file: str) -> list[np.ndarray]:
-    with np.load(file, allow_pickle=False) as arrays:
-        return [arrays[name] for name in arrays.files]
+def _errors(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[float]:
+    """Return the error of each output."""
+    return [output_error([a], [b], LEAST_SCALE) for a, b in zip(own, outputs, strict=True)]
 
 
 def _worst(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray], names: Sequence[str]) -> str:
     """Which output is furthest off, as the subject of a sentence."""
     if len(own) != len(outputs):
         return f"there are {len(own)} outputs, not {len(outputs)}, which is"
-    errors = [output_error([a], [b], LEAST_SCALE) for a, b in zip(own, outputs, strict=True)]
-    worst = int(np.argmax(errors))
+    worst = int(np.argmax(_errors(own, outputs)))
     return f"output {names[worst % len(names)] if names else worst} is"

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..exec.arrays import save_arrays
+from ..exec.arrays import load_arrays, save_arrays, sets_of
 from ..exec.reply import Unsupported
 
 Arrays = Mapping[str, np.ndarray]
@@ -50,9 +50,7 @@ def run_original(model: str, inputs: str, outputs: str, sets: int) -> dict[str, 
 
     Unsupported where no runtime of the file is installed, or where it answers otherwise each time.
     """
-    with np.load(inputs, allow_pickle=False) as values:
-        arrays = {name: values[name] for name in values.files}
-    rows = [{name: array[k] for name, array in arrays.items()} for k in range(sets)] or [arrays]
+    rows = sets_of(load_arrays(inputs), sets)
     opened = _open(model)
     found = [array for row in rows for array in _flat(opened.run(row))]
     once_more = _flat(opened.run(rows[0]))

@@ -22,6 +22,7 @@ from ..costs.statistics import (
     relative_to_fastest,
 )
 from ..costs.tolerance import ROUNDING
+from ..exec.arrays import load_arrays
 from .interleave import Contestant, Samples, measure_interleaved
 
 # What is said of an interval whose rounds depend on each other.
@@ -93,7 +94,7 @@ def compare(
     for name in references:
         if name not in [c.name for c in contestants]:
             raise ValueError(f"the reference {name!r} is none of the contestants")
-    given = _arrays_of(truth) if truth else []
+    given = list(load_arrays(truth).values()) if truth else []
     least = LEAST_SCALE if given else 0.0
     remarks: dict[str, str] = {}
 
@@ -149,12 +150,6 @@ def compare(
 def _with_remark(cost: Cost, remark: str) -> Cost:
     text = "; ".join(filter(None, (cost.message, remark)))
     return dataclasses.replace(cost, message=text)
-
-
-def _arrays_of(file: str) -> list[np.ndarray]:
-    """What an .npz file of outputs holds, in its order."""
-    with np.load(file, allow_pickle=False) as arrays:
-        return [arrays[name] for name in arrays.files]
 
 
 def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
