@@ -27,7 +27,7 @@ from harness import arguments
 from harness.resume import Book
 from harness.shipped import Shipped
 
-NETS = "resnet50,mobilenetv2,densenet121,inception_v3,vit"
+NETS = "resnet50,mobilenetv2,densenet121,inception_v3,resnext50"
 ONNXRUNTIME, NNCF = BY = ("onnxruntime", "nncf")
 RECORDS = "quantised.jsonl"
 # Run by another Python: from a model's file and an .npz file of inputs to the quantised model.
