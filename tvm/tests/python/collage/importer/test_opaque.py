@@ -119,6 +119,17 @@ def test_a_node_on_constants_becomes_their_result():
     assert_alike(by_tvm(mod, {"x": X[:, :2]}), by_onnxruntime(model, {"x": X[:, :2]}))
 
 
+def test_what_draws_numbers_is_no_constant():
+    """Of a constant, too, it gives others in each run."""
+    weights = {"w": np.ones((8, 8), "float32"), "r": np.float32(0.5), "t": np.array(True)}
+    nodes = [node("Dropout", ["w", "r", "t"], ["d"]), node("Add", ["x", "d"], ["y"])]
+    model = onnx_nets.model(nodes, [("x", [8, 8])], [("y", [8, 8])], weights, is_checked=False)
+    mod, _ = collage.from_onnx(model)
+    assert calls(mod) == ["Dropout"]
+    first, again = (by_tvm(mod, {"x": np.zeros((8, 8), "float32")})[0] for _ in range(2))
+    assert set(np.unique(first)) == {0, 2} and (first != again).any()
+
+
 def test_an_older_version_stands_for_one_that_the_library_lacks():
     """Of RoiAlign onnxruntime 1.31 has version 16, of which 22 differs in types."""
     weights = {"r": np.array([[1, 1, 5, 6]], "float32"), "b": np.array([0])}
