@@ -2,6 +2,7 @@
 """The guard: which plan ships, given what each did; plans that fail; a real pair of tiny plans."""
 
 import contextlib
+import dataclasses
 import errno
 import fcntl
 import os
@@ -350,6 +351,28 @@ def test_plans_may_be_off_the_truth_by_as_much_as_rounding_takes_the_import(fake
     assert set(fake_compare["tolerance"].values()) == {1e-4}
     guard(plans(), "tvm", EndToEnd(fake, truth=truth()._replace(tolerance=0.03)))
     assert set(fake_compare["tolerance"].values()) == {0.03}
+
+
+def test_an_import_that_was_not_compared_judges_nobody(fake_compare):
+    """Its 64 bits are as wrong as it is, and so is TVM, which is not measured here."""
+    built = []
+
+    def build(module):
+        built.append(module)
+        if len(built) == 1:
+            raise RuntimeError("no time")
+        return FakeLibrary()
+
+    fake_compare.update(fail=["dnnl", "collage"], status="wrong_result")
+    how = EndToEnd(build, truth=truth(), exact=lambda inputs: None)
+    with pytest.raises(GuardUnavailable):
+        guard(plans(), "tvm", how)
+    assert fake_compare["options"]["exact"] is not None
+    built.clear()
+    unknown = dataclasses.replace(how, truth=truth()._replace(is_of_import=False))
+    with pytest.raises(OriginalError, match="differ from those of the original"):
+        guard(plans(), "tvm", unknown)
+    assert fake_compare["options"]["exact"] is None
 
 
 def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):

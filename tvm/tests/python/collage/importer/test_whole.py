@@ -2,6 +2,7 @@
 """A model's file as one node: it computes what the file does, each library that reads it takes it,
 and a plan of it is saved and replayed."""
 
+import dataclasses
 import json
 import logging
 
@@ -319,6 +320,28 @@ def test_the_file_ships_where_nothing_is_measured_unless_it_is_known_to_fail(
     mod, proto = from_onnx(conv_net())[0], conv_net()
     result = collage.optimize(mod, None, [HOST, "onnxruntime"], options, original=proto)
     assert (result.plan, result.guard_skipped) == (ships, "no plan runs")
+
+
+@pytest.mark.parametrize(
+    "is_of_import, ships", [(True, "collage"), (False, "onnxruntime-original")]
+)
+def test_an_import_that_was_not_compared_does_not_ship_unmeasured(monkeypatch, is_of_import, ships):
+    def guard(*_, **__):
+        raise GuardUnavailable("no time")
+
+    def check(job, model):
+        found = whole_plans.check_original(job, model)
+        truth = found.truth._replace(is_of_import=is_of_import)
+        return dataclasses.replace(found, truth=truth)
+
+    costs = collage.MockCostEstimator({"llvm": 10, "onnxruntime": 1})
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: costs)
+    monkeypatch.setattr(optimizer, "check_original", check)
+    monkeypatch.setattr(whole_plans, "guard", guard)
+    options = CollageOptions(store="none", progress="quiet", measure_kernels=False)
+    mod, proto = from_onnx(conv_net())[0], conv_net()
+    result = collage.optimize(mod, None, [HOST, "onnxruntime"], options, original=proto)
+    assert result.plan == ships
 
 
 def test_relay_build_replays_it_where_it_is_told_the_file_and_the_pass_alone_cannot(

@@ -100,7 +100,7 @@ def test_a_module_that_was_changed_behind_the_import_is_told_so(net):
     mod = prepared(onnx.load(net))
     main = mod["main"]
     mod["main"] = relay.Function(main.params, relay.abs(main.body))
-    with pytest.raises(OriginalError, match="the import agrees, and what is made of it before"):
+    with pytest.raises(OriginalError, match="the file's own import agrees with it, so the mod"):
         check(net, relay.transform.InferType()(mod), EndToEnd(no_build))
 
 
@@ -154,7 +154,7 @@ def test_what_tvm_cannot_compute_at_all_is_left_to_the_guard(monkeypatch, net):
         raise tvm.TVMError("no schedule")
 
     found = check(net, prepared(onnx.load(net)), EndToEnd(build))
-    assert found.truth is not None and found.agreement.error is None
+    assert not found.truth.is_of_import and found.agreement.error is None
     assert "no schedule" in found.agreement.Summary()
 
 
@@ -179,6 +179,27 @@ def test_a_name_of_no_file_is_an_error(tmp_path, net):
     """A slip in it would leave the comparison out."""
     with pytest.raises(FileError, match="original.*m.onnx.*there is no such file"):
         check(tmp_path / "m.onnx", prepared(onnx.load(net)), EndToEnd(no_build))
+
+
+def test_what_is_no_model_is_an_error(net):
+    with pytest.raises(TypeError, match="original takes .* or an ONNX ModelProto, got int"):
+        check(3, prepared(onnx.load(net)), EndToEnd(no_build))
+
+
+def test_a_flag_without_dimensions_reaches_the_original():
+    """Of the usual If; sets of inputs are stacked, and what a stack of flags holds is no array."""
+    out = helper.make_tensor_value_info("o", onnx.TensorProto.FLOAT, [2, 4])
+    bodies = [
+        helper.make_graph([helper.make_node(operator, ["x"], ["o"])], operator, [], [out])
+        for operator in ("Relu", "Neg")
+    ]
+    made = helper.make_node("If", ["c"], ["y"], then_branch=bodies[0], else_branch=bodies[1])
+    proto = model([made], [("x", [2, 4])], [("y", [2, 4])], is_checked=False)
+    flag = helper.make_tensor_value_info("c", onnx.TensorProto.BOOL, [])
+    proto.graph.input.append(flag)
+    how = EndToEnd(lambda module: build_vm(module, "llvm"), executor=VM)
+    found = check(proto, prepared(proto), how)
+    assert found.truth.inputs.sets > 1 and found.agreement.error < 1e-5
 
 
 def test_the_result_says_that_a_model_makes_much_of_rounding():

@@ -48,7 +48,8 @@ def load_arrays(file: str | os.PathLike) -> dict[str, np.ndarray]:
 
 def sets_of(arrays: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.ndarray]]:
     """Return the sets of arrays that are stacked, so many; or for 0 the one that is not."""
-    rows = [{name: array[k] for name, array in arrays.items()} for k in range(count)]
+    # What a stack of scalars holds is otherwise no array, which onnxruntime does not take.
+    rows = [{name: np.asarray(array[k]) for name, array in arrays.items()} for k in range(count)]
     return rows or [dict(arrays)]
 
 

@@ -86,8 +86,8 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
     """Compare a module with its original, an ONNX ModelProto or the file of a model; `how` makes
     the inputs, and builds what cannot be computed operator by operator.
 
-    OriginalError where the outputs differ, FileError for a name of no file. Types of the module are
-    inferred.
+    OriginalError where the outputs differ, FileError for a name of no file, TypeError for what is
+    no model. Types of the module are inferred.
     """
     if isinstance(model, (str, os.PathLike)) and (why := why_no_file(model)):
         raise FileError(f"{option('original')}: {os.fspath(model)!r}: {why}")
@@ -104,7 +104,8 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         try:
             own = _outputs_of(mod, inputs, how, folder)
         except Unsupported as error:
-            return Original(Agreement(by, None, str(error)), truth, model)
+            why = f"the import by itself was not compared ({error})"
+            return Original(Agreement(by, None, why), truth._replace(is_of_import=False), model)
         limit, found = output_tolerance(mod), output_error(own, outputs, LEAST_SCALE)
         if found <= limit:
             return Original(Agreement(by, found), truth, model)
@@ -164,6 +165,9 @@ def _file_of(model: Any, folder: str) -> str:
         return os.path.abspath(model)
     import onnx
 
+    if not isinstance(model, onnx.ModelProto):
+        kind = type(model).__name__
+        raise TypeError(f"original takes a model's file or an ONNX ModelProto, got {kind}")
     file = os.path.join(folder, "model.onnx")
     onnx.save(model, file)
     return file
@@ -182,7 +186,8 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
     except Unsupported as error:
         _logger.info("TVM builds what is compared with the original: %s", error)
     if how.limit.is_set:  # of which others want their share
-        how = dataclasses.replace(how, limit=TimeLimit(max(seconds, 1e-6)))
+        own = TimeLimit(max(_seconds(how.limit, KERNELS), 1e-6))
+        how = dataclasses.replace(how, limit=own)
     files, failures, _ = how.make_files({_TVM: mod}, folder)
     if failures:
         raise Unsupported(failures[0].Summary())
@@ -236,9 +241,9 @@ def exact_outputs(
 
 
 def _where(file: str, inputs: Inputs, folder: str, limit: float, time: TimeLimit) -> str:
-    """Return what of an ONNX file differs first, or why that is not known; "" where nothing does.
-    It may take the search's time: without an answer nothing can ship."""
-    row, seconds = inputs.rows()[0], min(_SECONDS, time.left(SEARCHED))
+    """Return what of an ONNX file differs first, or why that is not known; "" where nothing
+    does."""
+    row, seconds = inputs.rows()[0], _seconds(time)
     run = _Runs(Inputs(row, 0, inputs.has_made_up), folder, seconds)
     builder = MeasureOptions().builder
 
@@ -258,8 +263,9 @@ def _in_fork(task: Callable[[], Any], seconds: float) -> Any:
     return _value(reply, "it cannot be computed operator by operator")
 
 
-def _seconds(limit: TimeLimit) -> float:
-    return min(_SECONDS, limit.left(KERNELS))
+def _seconds(limit: TimeLimit, share: float = SEARCHED) -> float:
+    """Return how long one thing may take: a comparison may use the search's time."""
+    return min(_SECONDS, limit.left(share))
 
 
 def _errors(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[float]:

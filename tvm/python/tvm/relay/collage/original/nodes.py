@@ -85,7 +85,7 @@ def first_difference(
     given = dict(zip(names, evaluate(mod, arrays, builder), strict=True))
     own, right = [given[name] for name in own_names], [truth[name] for name in own_names]
     if output_error(own, right, LEAST_SCALE) <= limit:
-        return "the import agrees, and what is made of it before the search does not"
+        return "the file's own import agrees with it, so the module is another or was changed"
     return ""
 
 
