@@ -45,8 +45,8 @@ NONE = "none"
 # too much of it is decided by rounding to judge anybody. All outputs have one tolerance, so errors
 # of theirs that differ by more than the third factor have none.
 _OTHER_ROUNDING, _MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
-# For each thing that is run or computed here.
-_SECONDS = 120.0
+# For each thing that is run or computed here: at most, and whatever the limit of time is.
+_SECONDS, _LEAST_SECONDS = 120.0, 10.0
 _TVM = "tvm"
 _logger = logging.getLogger(__name__)
 
@@ -186,8 +186,7 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
     except Unsupported as error:
         _logger.info("TVM builds what is compared with the original: %s", error)
     if how.limit.is_set:  # of which others want their share
-        own = TimeLimit(max(_seconds(how.limit, KERNELS), 1e-6))
-        how = dataclasses.replace(how, limit=own)
+        how = dataclasses.replace(how, limit=TimeLimit(_seconds(how.limit, KERNELS)))
     files, failures, _ = how.make_files({_TVM: mod}, folder)
     if failures:
         raise Unsupported(failures[0].Summary())
@@ -264,8 +263,9 @@ def _in_fork(task: Callable[[], Any], seconds: float) -> Any:
 
 
 def _seconds(limit: TimeLimit, share: float = SEARCHED) -> float:
-    """Return how long one thing may take: a comparison may use the search's time."""
-    return min(_SECONDS, limit.left(share))
+    """Return how long one thing may take: a comparison may use the search's time, and a little more
+    where that is over, since what was not compared may be wrong."""
+    return min(_SECONDS, max(_LEAST_SECONDS, limit.left(share)))
 
 
 def _errors(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[float]:
