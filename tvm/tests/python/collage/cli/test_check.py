@@ -2,11 +2,15 @@
 """`collage check`, and what commands that build say of the original."""
 
 import json
+import warnings
 
 import numpy as np
+import onnx
 import pytest
 from cli_nets import QUICK, call, with_made_up_costs, write_net
 from tvm import relay
+from tvm.relay.collage.errors import ModelError
+from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.frontend import onnx as frontend
 
 
@@ -35,6 +39,19 @@ def test_one_that_does_not_is_one_line_and_code_1(net, capsys, wrong_cosine):
     out, error = capsys.readouterr()
     assert out == "" and error.count("\n") == 1
     assert f"{net}: output conv2 is off from onnxruntime" in error and 'Cos "cos1"' in error
+
+
+def test_what_tvms_importer_warns_of_is_left_to_our_one_line(net, tmp_path, capsys):
+    proto = onnx.load(net)
+    proto.graph.node[0].input[0] = "ghost"
+    onnx.save(proto, tmp_path / "ghost.onnx")
+    with pytest.warns(UserWarning, match="ghost"), pytest.raises(ModelError):
+        from_onnx(proto)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        assert call("check", tmp_path / "ghost.onnx", "--progress", "quiet") == 1
+    assert capsys.readouterr().err.count("\n") == 1
+    assert not [each for each in seen if "frontend" in each.filename]
 
 
 def test_real_inputs_are_taken_and_wrong_ones_refused(net, tmp_path, capsys):
