@@ -3,8 +3,8 @@
 
 TVM's passes, LLVM and the libraries of backends may fail by a signal, which no code of the process
 that has them can catch. What native code writes to standard error comes by this process as well:
-TVM's C++ warns of the same thing each time that it meets it, and is heard once. What Python writes
-goes where it did. Test: tvm_collage/test_supervisor.py.
+TVM's C++ tells the same each time that it meets it, and is heard once. What Python writes goes
+where it did. Test: tvm_collage/test_supervisor.py.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _HEARD = (*_TO_END, signal.SIGCHLD)
 _FROM_PROCESS = 0  # si_code of kill(2); a terminal's signals reach all its processes by themselves
 _PR_SET_PDEATHSIG = 1
-# A warning of TVM's C++, without the time of day before it.
-_WARNING = re.compile(rb"\[\d\d:\d\d:\d\d\] (.*: Warning: .*)", re.DOTALL)
+# What TVM's C++ logs, without the time of day before it.
+_LOGGED = re.compile(rb"\[\d\d:\d\d:\d\d\] (\S+:\d+: .*)", re.DOTALL)
 # Processes that outlive the command may hold the pipe open.
 _ENDING_SECONDS = 1.0
 _LOOK_SECONDS = 0.5
@@ -95,15 +95,15 @@ def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:
 
 
 def _pass_on(native: int) -> None:
-    """Write the lines that come by the pipe to standard error, each warning once."""
+    """Write the lines that come by the pipe to standard error, each that TVM logs once."""
     seen = set()
     with os.fdopen(native, "rb") as lines, contextlib.suppress(OSError):  # nobody reads
         for line in lines:
-            warning = _WARNING.fullmatch(line)
-            if warning is None or warning[1] not in seen:
+            logged = _LOGGED.fullmatch(line)
+            if logged is None or logged[1] not in seen:
                 os.write(2, line)
-            if warning is not None:
-                seen.add(warning[1])
+            if logged is not None:
+                seen.add(logged[1])
 
 
 def _status_of(child: int) -> tuple[int, bool]:
