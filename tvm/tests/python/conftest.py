@@ -20,6 +20,7 @@ os.environ["COLLAGE_STORE"] = "none"
 os.environ["COLLAGE_CPU_LOCKS"] = "none"
 # A shell's background jobs ignore Ctrl-C, and so would the processes that the tests interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # which nohup has them ignore
 
 # pytest's importlib mode takes this tree's folder tvm/ for the package of that name.
 if getattr(sys.modules.get("tvm"), "__file__", None) is None:

@@ -2,7 +2,6 @@
 """The guard: which plan ships, given what each did; plans that fail; a real pair of tiny plans."""
 
 import contextlib
-import dataclasses
 import errno
 import fcntl
 import os
@@ -13,10 +12,11 @@ import time
 import numpy as np
 import pytest
 import tvm
+from guard_fakes import ORDER, FakeLibrary, failed, fake, plans, ran
 from relay_text import parse
 from tvm import relay
 from tvm.relay.collage.compile import build_vm
-from tvm.relay.collage.errors import MachineError, OriginalError
+from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.graph_search import (
     EndToEnd,
@@ -27,24 +27,8 @@ from tvm.relay.collage.graph_search import (
     libraries,
 )
 from tvm.relay.collage.graph_search.guard import GIVE_UP_RATIO, _of_trader
-from tvm.relay.collage.graph_search.libraries import Inputs, Truth
-from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.named_options import option
-from tvm.relay.collage.timing.comparison import ORIGINAL, paired_ratio
-
-ORDER = ["tvm", "dnnl", "collage"]
-
-
-def ran(name, ratio, reference="tvm"):
-    """A plan that is so many times slower than the best, in each round or in turns."""
-    ratios = ratio if isinstance(ratio, tuple) else (ratio,)
-    samples = tuple(1e-3 * ratios[k % len(ratios)] for k in range(30))
-    ratio = paired_ratio(samples, [1e-3] * 30)
-    return Comparison(name, Cost.measured(samples), ratio, 0.0, samples, reference)
-
-
-def failed(name, status="crashed", message="signal 11"):
-    return Comparison(name, Cost.failed(status, message))
 
 
 @pytest.mark.parametrize(
@@ -75,56 +59,6 @@ def test_when_no_plan_ran_each_reason_is_given():
         "no plan of the model could be built and run "
         "(tvm: compile_failed: no LLVM; dnnl: crashed: signal 11)"
     )
-
-
-class FakeLibrary:
-    def export_library(self, path):
-        with open(path, "w") as file:
-            file.write("library")
-
-
-def fake(module):
-    return FakeLibrary()
-
-
-@pytest.fixture
-def fake_compare(monkeypatch):
-    """Puts a comparison without processes in place; returns what it was asked."""
-    asked = {}
-
-    def compare(contestants, reference, rounds, tolerance, *, seed, **options):
-        inputs = np.load(contestants[0].arguments["inputs"])
-        asked.update(
-            names=[contestant.name for contestant in contestants],
-            reference=reference,
-            rounds=rounds,
-            seed=seed,
-            mod_name=contestants[0].arguments["mod_name"],
-            sets=contestants[0].arguments.get("sets", 0),
-            tolerance=tolerance,
-            options=options,
-            inputs={name: inputs[name] for name in inputs.files},
-            files=[os.path.exists(item.arguments["library"]) for item in contestants],
-        )
-        if options["truth"]:
-            with np.load(options["truth"]) as right:
-                asked["right"] = [right[name].tolist() for name in right.files]
-        options["on_wait"]("waiting for another search")
-        for done in (0, rounds):
-            options["on_round"](done, rounds)
-        fail = asked.get("fail", [])
-        runs = [item.name for item in contestants if item.name not in fail]
-        used = asked.get("truth", runs[0] if runs else None)
-        rows = [ran(n, 1 + k, reference=used) for k, n in enumerate(runs)]
-        return [*rows, *(failed(name, asked.get("status", "crashed")) for name in fail)]
-
-    monkeypatch.setattr(libraries, "compare", compare)
-    return asked
-
-
-def plans():
-    mod = parse("def @main(%x: $T, %i: Tensor[(3), int32]) { (nn.relu(%x), %i) }")
-    return {name: mod for name in ORDER}
 
 
 def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
@@ -325,77 +259,6 @@ def test_samples_are_run_on_and_the_other_inputs_are_made_up(fake_compare):
     guard(plans(), "tvm", EndToEnd(fake, samples={"x": given}))
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
     assert fake_compare["inputs"]["i"].shape == (3,)
-
-
-def truth():
-    arrays = {"x": np.ones((2, 4), "float32"), "i": np.ones(3, "int32")}
-    return Truth(Inputs(arrays, 0, True), [np.full(5, 7.0)])
-
-
-def test_plans_run_on_the_inputs_of_the_truth_and_are_compared_with_it(fake_compare):
-    asked = []
-    how = EndToEnd(fake, truth=truth(), exact=lambda inputs: asked.append(inputs))
-    fake_compare["truth"] = ORIGINAL
-    result = guard(plans(), "tvm", how)
-    assert fake_compare["right"] == [[7.0] * 5]
-    np.testing.assert_array_equal(fake_compare["inputs"]["x"], truth().inputs.arrays["x"])
-    assert (result.reference, result.unverified) == (ORIGINAL, "")
-    exact = fake_compare["options"]["exact"]
-    assert exact() is None and exact() is None and len(asked) == 1, "it is computed once"
-    assert asked[0].rows()[0].keys() == {"x", "i"}
-
-
-def test_plans_may_be_off_the_truth_by_as_much_as_rounding_takes_the_import(fake_compare):
-    fake_compare["truth"] = ORIGINAL
-    guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
-    assert set(fake_compare["tolerance"].values()) == {1e-4}
-    guard(plans(), "tvm", EndToEnd(fake, truth=truth()._replace(tolerance=0.03)))
-    assert set(fake_compare["tolerance"].values()) == {0.03}
-
-
-def test_an_import_that_was_not_compared_judges_nobody(fake_compare):
-    """Its 64 bits are as wrong as it is, and so is TVM, which is not measured here."""
-    built = []
-
-    def build(module):
-        built.append(module)
-        if len(built) == 1:
-            raise RuntimeError("no time")
-        return FakeLibrary()
-
-    fake_compare.update(fail=["dnnl", "collage"], status="wrong_result")
-    how = EndToEnd(build, truth=truth(), exact=lambda inputs: None)
-    with pytest.raises(GuardUnavailable):
-        guard(plans(), "tvm", how)
-    assert fake_compare["options"]["exact"] is not None
-    built.clear()
-    unknown = dataclasses.replace(how, truth=truth()._replace(is_of_import=False))
-    with pytest.raises(OriginalError, match="differ from those of the original"):
-        guard(plans(), "tvm", unknown)
-    assert fake_compare["options"]["exact"] is None
-
-
-def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):
-    fake_compare.update(fail=ORDER, status="wrong_result")
-    with pytest.raises(
-        OriginalError, match="differ from those of the original: .*tvm, dnnl, collage: wrong_res"
-    ):
-        guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
-    with pytest.raises(GuardUnavailable):
-        guard(plans(), "tvm", EndToEnd(fake))
-
-
-@pytest.mark.parametrize("status", ["run_failed", "crashed", "timeout"])
-def test_where_the_original_runs_and_no_plan_does_nothing_ships(fake_compare, status):
-    """Inputs that were made up may be at fault only where the original fails on them too; a plan
-    that takes too long may be right elsewhere."""
-    fake_compare.update(fail=ORDER, status=status)
-    is_plain = status == "timeout"
-    kind, why = (GuardUnavailable, "tvm") if is_plain else (OriginalError, "runs on these inputs")
-    with pytest.raises(kind, match=why):
-        guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
-    with pytest.raises(GuardUnavailable):
-        guard(plans(), "tvm", EndToEnd(fake))
 
 
 MADE_UP = "its inputs were made up: give real ones by the option sample_inputs"
