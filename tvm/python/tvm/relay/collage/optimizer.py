@@ -68,8 +68,8 @@ from .whole_plans import check_original, check_search, decide, end_to_end, searc
 
 _logger = logging.getLogger(__name__)
 
-# The largest file that is a plan: planning takes seconds for what it gains less in.
-_MOST_BYTES = 1 << 25
+# Bytes of the largest file that is a plan: planning takes seconds for what it gains less in.
+_LARGEST_PLANNED = 1 << 25
 
 
 def optimize(
@@ -276,7 +276,7 @@ def _add_originals(job: Job) -> None:
     if job.original is None or job.original.truth is None:
         return
     try:
-        made = _whole(job.original.model, job.prepared, _MOST_BYTES)
+        made = _whole(job.original.model, job.prepared, _LARGEST_PLANNED)
     except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return

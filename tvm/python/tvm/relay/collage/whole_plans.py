@@ -165,10 +165,8 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
                 skipped, failed = str(error), error.failed
         else:
             skipped = option("search_seconds") + " leaves no time for it"
-    truth = job.original.truth if job.original else None
-    is_right = truth is None or truth.is_of_import
-    is_known = is_right and found.ships_unmeasured()
-    name = OP_LEVEL if is_known else job.plans.known_right()
+    is_measured = how.trusts_import and found.ships_unmeasured()
+    name = OP_LEVEL if is_measured else job.plans.known_right()
     if name in failed:
         name = TVM_ALONE
     _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)

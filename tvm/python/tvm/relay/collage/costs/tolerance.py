@@ -78,6 +78,11 @@ def output_tolerance(mod: tvm.IRModule) -> float:
     return OUTPUT[_coarsest(calls, _roundings(calls)) or "float32"]
 
 
+def model_tolerance(model: onnx.ModelProto) -> float:
+    """Return the same of an ONNX model's outputs."""
+    return OUTPUT[_inside(model) or "float32"]
+
+
 def widened(
     tolerance: Tolerance, outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray]
 ) -> Tolerance:
@@ -125,11 +130,6 @@ def _inside(model: onnx.ModelProto) -> str:
         return _BYTES
     halves = any(w.data_type == _HALF for graph in graphs for w in graph.initializer)
     return "float16" if halves else ""
-
-
-def model_tolerance(model: onnx.ModelProto) -> float:
-    """Return the same of an ONNX model's outputs."""
-    return OUTPUT[_inside(model) or "float32"]
 
 
 def _coarseness(kind: str) -> int:

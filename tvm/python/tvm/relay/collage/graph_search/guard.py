@@ -137,7 +137,7 @@ def guard(
         winner = choose(comparisons, order)
     except RuntimeError as error:
         is_wrong = {c.name for c in comparisons if c.cost.status == CostStatus.WRONG_RESULT}
-        if how.truth and is_wrong and (reference in is_wrong or not how.truth.is_of_import):
+        if how.truth and is_wrong and (reference in is_wrong or not how.trusts_import):
             raise OriginalError(f"outputs differ from those of the original: {error}") from error
         ran = {item.name: item.cost.status for item in comparisons if item.name in libraries}
         if how.truth and set(ran.values()) <= _FAILED_ON_INPUTS:

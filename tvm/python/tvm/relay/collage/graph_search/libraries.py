@@ -120,6 +120,11 @@ class EndToEnd:
         """Return how far off the right ones outputs of a plan may be."""
         return max(output_tolerance(reference), self.truth.tolerance if self.truth else 0.0)
 
+    @property
+    def trusts_import(self) -> bool:
+        """Tell whether the import, and its 64 bits, may say what is right."""
+        return self.truth is None or self.truth.is_of_import
+
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
         """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
@@ -135,7 +140,7 @@ class EndToEnd:
                     truth = os.path.join(folder, "truth.npz")
                     save_arrays(truth, {f"output_{i}": a for i, a in enumerate(self.truth.outputs)})
             exact = None
-            if self.exact and (self.truth is None or self.truth.is_of_import):
+            if self.exact and self.trusts_import:
                 exact = functools.cache(functools.partial(self.exact, inputs))
             yield Scratch(folder, file, inputs.has_made_up, inputs.sets, truth, exact)
 

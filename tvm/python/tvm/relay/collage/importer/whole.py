@@ -47,8 +47,7 @@ def whole(
     own = {value.name: value.type for value in model.graph.input}
     if others := [name for name in inputs if name not in own]:
         raise ModelError(f"it has no input {', '.join(others)}")
-    model = plainly_named(model)
-    model = inlined(model)
+    model = inlined(plainly_named(model))
     if model.functions:
         raise ModelError("it has functions that cannot be written out")
     node = _one_node(model, inputs)

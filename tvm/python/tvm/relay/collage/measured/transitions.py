@@ -33,21 +33,20 @@ def measure_transitions(
     favours mixed plans, and the guard decides. The largest, which cost most, come first.
     """
     candidates = transition_candidates(types, target)
-    if not session.limit.is_set:
-        return [_seconds(cost) for cost in session.estimator.estimate(candidates)]
-    costs = session.estimator.known(candidates)
-    size = [math.prod(map(int, tensor.shape)) for tensor in types]
-    unknown = sorted((k for k, cost in enumerate(costs) if cost is None), key=lambda k: -size[k])
-    for first in range(0, len(unknown), _AT_ONCE):
-        if session.limit.left(TRANSITIONS) <= 0:
-            count = len(unknown) - first
-            _logger.warning("the time limit leaves no time for %d layout transforms", count)
-            break
-        asked = unknown[first : first + _AT_ONCE]
-        found = session.estimator.estimate([candidates[k] for k in asked])
-        for k, cost in zip(asked, found, strict=True):
-            costs[k] = cost
-    return [_seconds(cost) for cost in costs]
+    order = sorted(range(len(types)), key=lambda k: -math.prod(map(int, types[k].shape)))
+    at_once = _AT_ONCE if session.limit.is_set else max(1, len(types))
+    seconds = [0.0] * len(types)
+    unknown = 0
+    for first in range(0, len(types), at_once):
+        has_time = session.limit.left(TRANSITIONS) > 0
+        ask = session.estimator.estimate if has_time else session.estimator.known
+        asked = order[first : first + at_once]
+        for k, cost in zip(asked, ask([candidates[k] for k in asked]), strict=True):
+            unknown += cost is None
+            seconds[k] = _seconds(cost)
+    if unknown:
+        _logger.warning("the time limit leaves no time for %d layout transforms", unknown)
+    return seconds
 
 
 def _seconds(cost: Cost | None) -> float:

@@ -115,12 +115,11 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
             if apart <= limit:
                 why = f"64 bits agree with it to {apart:.0e}"
                 return Original(Agreement(by, found, why), truth, model)
-        where = _where(file, inputs, folder, limit, how.limit)
+        where = _where(file, inputs, folder, limit, _seconds(how.limit))
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            least = min(_errors(own, outputs))
-            is_known = found <= min(_MOST_ROUNDING, _APART * least)
+            is_known = found <= _MOST_ROUNDING and found <= _APART * min(_errors(own, outputs))
             widened = truth._replace(tolerance=_OTHER_ROUNDING * found) if is_known else None
             return Original(Agreement(by, found, why), widened, model)
         raise OriginalError(
@@ -239,10 +238,10 @@ def exact_outputs(
             return None
 
 
-def _where(file: str, inputs: Inputs, folder: str, limit: float, time: TimeLimit) -> str:
+def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float) -> str:
     """Return what of an ONNX file differs first, or why that is not known; "" where nothing
     does."""
-    row, seconds = inputs.rows()[0], _seconds(time)
+    row = inputs.rows()[0]
     run = _Runs(Inputs(row, 0, inputs.has_made_up), folder, seconds)
     builder = MeasureOptions().builder
 
