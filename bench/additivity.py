@@ -41,25 +41,23 @@ from harness.tables import interval_text, markdown_table, milliseconds, text_tab
 from tvm import relay
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.registry import has_own_threads
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, host_target, prepare
-from tvm.relay.collage.costs.build_step import build_module
-from tvm.relay.collage.costs.inputs import describe_inputs
 from tvm.relay.collage.costs.kernel import for_candidates
-from tvm.relay.collage.costs.options import MeasureOptions
 from tvm.relay.collage.costs.statistics import ratio_interval
 from tvm.relay.collage.errors import CollageError
+from tvm.relay.collage.estimators.kernel_choice import choose_kernels
+from tvm.relay.collage.estimators.session import open_session
+from tvm.relay.collage.estimators.transitions import transition_candidates
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
-from tvm.relay.collage.measured import (
-    TVM_BACKEND,
-    choose_kernels,
-    open_session,
-    transition_candidates,
-)
-from tvm.relay.collage.plans import Plans
+from tvm.relay.collage.measure.builder import build_module
+from tvm.relay.collage.measure.candidate.inputs import describe_inputs
+from tvm.relay.collage.measure.options import MeasureOptions
+from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
+from tvm.relay.collage.measure.profiler.in_network import Place
+from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.relay_util.external import TVM_BACKEND
 from tvm.relay.collage.report.kernels import match_kernels
-from tvm.relay.collage.targets import parse_targets
-from tvm.relay.collage.timing.in_network import Place
-from tvm.relay.collage.timing.kernels import Kernel, kernels_of
 from tvm_collage.threads import default_threads
 
 NETS = "resnet50,mobilenetv2,bert,ppocr_rec"

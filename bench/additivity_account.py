@@ -10,8 +10,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 
+from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel
 from tvm.relay.collage.report.kernels import KernelComparison
-from tvm.relay.collage.timing.kernels import Kernel
 
 ROWS = ("layout", "fusion", "cache", "launch", "unknown")
 # Row of a difference between kernels in the network and alone.

@@ -15,10 +15,15 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.relay.collage.costs.inputs import random_tensor
 from tvm.relay.collage.exec.arrays import set_inputs
-from tvm.relay.collage.timing.borders import border_nodes, is_kernel
-from tvm.relay.collage.timing.in_network import Copy, Place, seconds_in_turn, timer_of_part
+from tvm.relay.collage.measure.candidate.inputs import random_tensor
+from tvm.relay.collage.measure.profiler.borders import border_nodes, is_kernel
+from tvm.relay.collage.measure.profiler.in_network import (
+    Copy,
+    Place,
+    seconds_in_turn,
+    timer_of_part,
+)
 
 # Processor time of the process leaves out what a busy machine does besides, but counts all threads:
 # good for one thread only.

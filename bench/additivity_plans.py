@@ -13,16 +13,16 @@ from typing import Any
 import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
-from tvm.relay.collage.costs.footprint import bytes_in_turn
-from tvm.relay.collage.external import is_external
+from tvm.relay.collage.backends.targets import TargetList
+from tvm.relay.collage.estimators.session import Session
 from tvm.relay.collage.measure import CandidateModule, Cost
-from tvm.relay.collage.measured import Session
+from tvm.relay.collage.measure.candidate.footprint import bytes_in_turn
 from tvm.relay.collage.optimizer import partition
-from tvm.relay.collage.placement.describe import placed_parts
-from tvm.relay.collage.placement.replay import as_deployed, rewrite
-from tvm.relay.collage.plans import OP_LEVEL, TVM_ALONE
+from tvm.relay.collage.plans.competing.competing import OP_LEVEL, TVM_ALONE
+from tvm.relay.collage.plans.competing.placement.describe import placed_parts
+from tvm.relay.collage.plans.competing.placement.replay import as_deployed, rewrite
+from tvm.relay.collage.relay_util.external import is_external
 from tvm.relay.collage.report.kernels import part_candidates
-from tvm.relay.collage.targets import TargetList
 
 # Seconds of a transition beside made-up costs, which are some microseconds a part.
 _TRANSITION = 1e-6

@@ -29,12 +29,12 @@ from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage import host_target
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.costs.candidate import deployable_module
-from tvm.relay.collage.costs.inputs import describe_inputs, random_inputs
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.plans import TVM_ALONE
+from tvm.relay.collage.measure.candidate.candidate import deployable_module
+from tvm.relay.collage.measure.candidate.inputs import describe_inputs, random_inputs
+from tvm.relay.collage.plans.competing.competing import TVM_ALONE
 
 
 def chain(backends: Sequence[str], channels: int, size: int) -> tvm.IRModule:

@@ -42,7 +42,7 @@ PEERS = (ONNXRUNTIME, OPENVINO)
 INPUTS, LIBRARY = "inputs.npz", "LIB.so"
 # The command, as a function of a process of its own; and what it says where it is at fault.
 COMMAND = "real_files:run_command"
-TRUTH = "tvm.relay.collage.original.runtimes:run_original"
+TRUTH = "tvm.relay.collage.plans.competing.original.runtimes:run_original"
 _FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
 # What becomes of a file; a refusal has one line, and nothing beside it.
 RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"
@@ -170,8 +170,8 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
     import onnx
     from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import rows_of, with_threads
-    from tvm.relay.collage.costs.tolerance import model_tolerance
     from tvm.relay.collage.measure import Contestant, compare
+    from tvm.relay.collage.measure.outputs.tolerance import model_tolerance
 
     inputs, environment = str(folder / INPUTS), with_threads(options.threads)
     contestants = [

@@ -34,8 +34,8 @@ def partition_net(path: str, depth: int, side: str, prices: dict[str, float]) ->
     """The saved net through our pass; `side` is one of search.SIDES."""
     from random_costs import AskedCosts, BoundedCosts, RandomCosts
     from tvm.relay.collage import MockCostEstimator
+    from tvm.relay.collage.backends.targets import parse_targets
     from tvm.relay.collage.optimizer import partition
-    from tvm.relay.collage.targets import parse_targets
     from tvm.relay.op.contrib import dnnl, register_pattern_table
 
     external = EXTERNAL if side == "same" else "dnnl"
@@ -113,7 +113,7 @@ def partition_by_prototype(path: str, depth: int, prices: dict[str, float]) -> d
 
 def save_module(mod: tvm.IRModule, path: Path) -> None:
     """Write the module, which has only ``main``, and the names of its weights."""
-    from tvm.relay.collage.costs.weights import extract_weights
+    from tvm.relay.collage.measure.candidate.weights import extract_weights
 
     bare, names = extract_weights(mod)
     saved = {"module": tvm.ir.save_json(bare), "weights": names.get("main", [])}

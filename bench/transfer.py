@@ -27,7 +27,7 @@ from harness.resume import Book, Job, run
 from harness.tables import markdown_table, milliseconds
 
 if TYPE_CHECKING:
-    from tvm.relay.collage.progress import OnStep
+    from tvm.relay.collage.messages.foreign.progress import OnStep
 
 # A net's figures of machines with vectors of another width stand beside each other.
 KEY = ["net", "vector_bits"]
@@ -87,7 +87,7 @@ class Nets:
     open one takes half a minute. OptionError for a target that is none."""
 
     def __init__(self, options: argparse.Namespace, held: contextlib.ExitStack) -> None:
-        from tvm.relay.collage.targets import host_named
+        from tvm.relay.collage.backends.targets import host_named
 
         self._options, self._held = options, held
         self._target = host_named(options.target, "--target")
@@ -166,7 +166,7 @@ def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
 
 def key_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The net, and the width of the vectors that TVM's code for the target uses."""
-    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.backends.targets import host_named
     from tvm.relay.collage.transfer.shipped import bits_of
 
     return {"net": name, "vector_bits": bits_of(host_named(options.target, "--target"))}

@@ -192,7 +192,7 @@ def add_latencies(
 
 def latency_of(item: Any, untuned: Any) -> dict[str, Any]:
     """Of a step, by the rounds that both ran; why there is none, "" where there is."""
-    from tvm.relay.collage.timing.comparison import paired_ratio
+    from tvm.relay.collage.measure.race.comparison import paired_ratio
 
     if not item.samples:
         return {"seconds": None, "speedup": None, "failure": item.cost.Summary()}

@@ -61,7 +61,7 @@ def in_question(
     """What ships and the best backend alone while their samples, by name and round, leave it
     undecided whether what ships is at least LOWEST_RATIO times as fast; [] when it is decided, or
     one of them takes no part any more."""
-    from tvm.relay.collage.timing.comparison import best_first, paired_ratio
+    from tvm.relay.collage.measure.race.comparison import best_first, paired_ratio
 
     alone = {name: samples[name] for name in singles if name in samples}
     if ships not in samples or not alone:

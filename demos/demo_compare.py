@@ -38,8 +38,8 @@ def measure_plans(
     for up to further_seconds more while it is undecided whether it is fast enough beside that.
     """
     from tvm.relay.collage.measure import Contestant
+    from tvm.relay.collage.measure.race.rounds import Further
     from tvm.relay.collage.report import compare_plans, is_single
-    from tvm.relay.collage.timing.rounds import Further
 
     built = result.guard.libraries
     equals = {i.name: i.same_as for i in result.guard.comparisons if i.same_as and i.name in built}
@@ -91,7 +91,7 @@ def beside_each_other(
     each in a process of its own; options are those of measure.compare. Tells how far it is."""
     from tvm.relay.collage.exec.arrays import save_arrays
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.progress import steps
+    from tvm.relay.collage.messages.foreign.progress import steps
 
     with (
         tempfile.TemporaryDirectory(prefix="collage-demo-") as folder,
@@ -128,7 +128,7 @@ def print_beside(
     differ from that of the two medians.
     """
     from tvm.relay.collage.costs.cost import format_seconds
-    from tvm.relay.collage.timing.comparison import paired_ratio
+    from tvm.relay.collage.measure.race.comparison import paired_ratio
 
     first = next(iter(libraries))
     rows = {item.name: item for item in beside_each_other(libraries, inputs, rounds)}

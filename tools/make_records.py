@@ -44,8 +44,8 @@ def main(arguments: list[str] | None = None) -> int:
     add("--search-model", choices=["xgb", "random"], default="xgb")
     add("--target", default="", help="as collage tt takes it")
     options = parser.parse_args(arguments)
+    from tvm.relay.collage.backends.targets import host_named
     from tvm.relay.collage.errors import CollageError
-    from tvm.relay.collage.targets import host_named
     from tvm.relay.collage.transfer.shipped import path_for
 
     if options.best < 1:
@@ -77,7 +77,7 @@ def main(arguments: list[str] | None = None) -> int:
 def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) -> None:
     """Ansor's search of a net for so long, its preparation included: what the log lacks then,
     another run goes on with. CollageError for a net or a target that cannot be taken."""
-    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.backends.targets import host_named
     from tvm.relay.collage.tuner.pipeline import autoschedule, load_onnx, one_worker, open_model
     from tvm.relay.collage.tuner.session import check_cost_model
 
@@ -100,7 +100,7 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
     measured to be faster than with TVM's default schedule. CollageError as for `search`."""
     import tvm
     from tvm.relay.collage import CollageOptions, optimize
-    from tvm.relay.collage.targets import host_named
+    from tvm.relay.collage.backends.targets import host_named
     from tvm.relay.collage.tuner.pipeline import load_onnx
     from tvm.relay.collage.tuning.logs import lines_of
 
@@ -142,7 +142,7 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
     which says how it was made; answers how many kernels there are. ValueError where the file would
     be too large, or hold nothing."""
     import tvm
-    from tvm.relay.collage.files import write_whole
+    from tvm.relay.collage.files.text.text import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build
     from tvm.relay.collage.transfer.kernel import to_comment
     from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor

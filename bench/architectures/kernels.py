@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 from harness import child
-from tvm.relay.collage.work import Machine, Work
+from tvm.relay.collage.estimators.work import Machine, Work
 
 _MARK = "zoo "
 # A kernel is listed when it takes so many times what the machine allows and this share of a run.

@@ -21,20 +21,21 @@ from harness.contestants import PEERS
 from harness.sides import PlanNames, files_of
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.backends.targets import TargetList, parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.costs.kernel import KernelChoice, for_candidates
 from tvm.relay.collage.estimators import CostEstimator
-from tvm.relay.collage.graph_search import coarse_plans
-from tvm.relay.collage.graph_search.decide import simplest_first
-from tvm.relay.collage.graph_search.search import GraphSearch
+from tvm.relay.collage.estimators.kernel_choice import choose_kernels
+from tvm.relay.collage.estimators.session import Session, open_session
 from tvm.relay.collage.measure import Contestant, compare
-from tvm.relay.collage.measured import Session, choose_kernels, open_session
-from tvm.relay.collage.messages import last_line
-from tvm.relay.collage.plans import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from tvm.relay.collage.messages.foreign.foreign import last_line
+from tvm.relay.collage.plans.competing.competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from tvm.relay.collage.plans.competing.graph_search import coarse_plans
+from tvm.relay.collage.plans.competing.graph_search.decide import simplest_first
+from tvm.relay.collage.plans.competing.graph_search.search import GraphSearch
+from tvm.relay.collage.plans.competing.run_pass import options_set, partition
 from tvm.relay.collage.report import is_single
-from tvm.relay.collage.run_pass import options_set, partition
-from tvm.relay.collage.targets import TargetList, parse_targets
 from tvm.relay.collage.tuning import TuningRecords, load_records
 
 from .judge import Column, Shipped, compared, judge

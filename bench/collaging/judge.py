@@ -12,9 +12,9 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from harness.sides import ratio_of, row_of
-from tvm.relay.collage.graph_search.guard import choose
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.timing.comparison import best_first
+from tvm.relay.collage.measure.race.comparison import best_first
+from tvm.relay.collage.plans.competing.graph_search.guard import choose
 
 
 @dataclasses.dataclass(frozen=True)

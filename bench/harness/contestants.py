@@ -8,10 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tvm.relay.collage import peers
 from tvm.relay.collage.exec.resolve import path_of
-from tvm.relay.collage.measure import Contestant
-from tvm.relay.collage.peers import Peer, Runnable, arrays_of, open_session, untouched_variables
+from tvm.relay.collage.measure import Contestant, peers
+from tvm.relay.collage.measure.peers import (
+    Peer,
+    Runnable,
+    arrays_of,
+    open_session,
+    untouched_variables,
+)
 
 from .served import stock_library
 

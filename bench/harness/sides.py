@@ -18,14 +18,15 @@ import models
 import onnx
 import tvm
 from tvm.relay import collage
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.kernel import KernelChoice
+from tvm.relay.collage.estimators.kernel_choice import choose_kernels
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Comparison, Contestant
-from tvm.relay.collage.measured import choose_kernels, open_session
-from tvm.relay.collage.messages import last_line
-from tvm.relay.collage.plans import TVM_ALONE, Plans
-from tvm.relay.collage.targets import parse_targets
-from tvm.relay.collage.timing.comparison import paired_ratio
+from tvm.relay.collage.measure.race.comparison import paired_ratio
+from tvm.relay.collage.messages.foreign.foreign import last_line
+from tvm.relay.collage.plans.competing.competing import TVM_ALONE, Plans
 
 from .contestants import PEERS
 from .tables import interval_text

@@ -106,9 +106,10 @@ def program(tmp_path_factory):
 @pytest.fixture
 def fakes(monkeypatch):
     """Mock costs, and a guard that builds nothing and lets the last plan win."""
-    from tvm.relay.collage import MockCostEstimator, optimizer, whole_plans
-    from tvm.relay.collage.graph_search import GuardResult, GuardUnavailable
+    from tvm.relay.collage import MockCostEstimator, optimizer
     from tvm.relay.collage.measure import Comparison, Cost, Interval
+    from tvm.relay.collage.plans.competing import whole_plans
+    from tvm.relay.collage.plans.competing.graph_search import GuardResult, GuardUnavailable
 
     seen = {}
 

@@ -14,9 +14,9 @@ from additivity_account import ROWS, Chain, Launch, Part, account
 from harness import records
 from tvm import relay
 from tvm.relay.collage import host_target
+from tvm.relay.collage.backends.targets import parse_targets
+from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel
 from tvm.relay.collage.report.kernels import match_kernels
-from tvm.relay.collage.targets import parse_targets
-from tvm.relay.collage.timing.kernels import Kernel
 
 A, BLOCKED = "float32[1,8,4]", "float32[1,1,4,8]"
 _seconds = {}

@@ -3,8 +3,8 @@
 
 import borders
 import pytest
-from tvm.relay.collage.external import is_external_function
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.relay_util.external import is_external_function
 
 
 def test_each_layer_is_a_part_of_its_backend():

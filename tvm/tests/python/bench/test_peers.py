@@ -21,7 +21,7 @@ from models.graph import Graph
 from onnx import TensorProto, helper
 from tvm.relay.collage.exec.resolve import resolve
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.peers import onnxruntime_session
+from tvm.relay.collage.measure.peers import onnxruntime_session
 
 
 def comparison(name, seconds, error=0.0):

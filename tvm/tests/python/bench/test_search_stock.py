@@ -10,9 +10,9 @@ from models.graph import Graph, Tensor
 from search_sides import load_module, save_module
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.optimizer import partition
-from tvm.relay.collage.targets import parse_targets
 from tvm.relay.op.contrib import dnnl, register_pattern_table
 from tvm.target import Target
 

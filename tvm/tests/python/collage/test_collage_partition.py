@@ -18,10 +18,10 @@ from relay_text import (
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator, rules
 from tvm.relay.collage.costs.cost import PartCost
-from tvm.relay.collage.function_report import CostsAsked
 from tvm.relay.collage.machine import cpu_lock
 from tvm.relay.collage.measure import STATUSES, Cost
-from tvm.relay.collage.placement.describe import placed_parts
+from tvm.relay.collage.plans.competing.placement.describe import placed_parts
+from tvm.relay.collage.views.function_report import CostsAsked
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
 from tvm.target import Target

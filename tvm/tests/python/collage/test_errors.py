@@ -12,8 +12,8 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
-from tvm.relay.collage.module_check import open_inputs
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.backends.targets import parse_targets
+from tvm.relay.collage.compile.module_check import open_inputs
 
 HOST = "llvm"
 
@@ -185,7 +185,7 @@ def test_a_process_in_which_a_check_of_cpp_failed_ends_as_usual():
 import tvm
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.module_check import check_module
+from tvm.relay.collage.compile.module_check import check_module
 
 x = relay.var("x", shape=(3,))
 try:
@@ -294,7 +294,7 @@ def test_a_process_that_only_checks_a_module_ends_well():
     script = (
         "import tvm\n"
         "from tvm import relay\n"
-        "from tvm.relay.collage.module_check import check_module\n"
+        "from tvm.relay.collage.compile.module_check import check_module\n"
         "x = relay.var('x', shape=(1, 3))\n"
         "check_module(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))))\n"
     )

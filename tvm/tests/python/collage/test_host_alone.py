@@ -9,7 +9,7 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import registry
-from tvm.relay.collage.targets import warn_host_alone
+from tvm.relay.collage.backends.targets import warn_host_alone
 
 OPTION = {"relay.collage.enable_collage": True}
 TEXT = "def @main(%x: $T) { nn.relu(%x) }"

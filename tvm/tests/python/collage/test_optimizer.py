@@ -12,16 +12,18 @@ import tvm
 from relay_text import assert_equal, assert_same_outputs, is_external, parse
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer, plans, whole_plans
-from tvm.relay.collage.backends.kernel_trials import steps_of_part
+from tvm.relay.collage import CollageOptions, MockCostEstimator, optimizer
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.costs.kernel import choose, kernels_in
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.exec.time_limit import TimeIsUpError
-from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
+from tvm.relay.collage.plans.competing import competing as plans
+from tvm.relay.collage.plans.competing import whole_plans
+from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing.graph_search import GuardUnavailable
 
 TARGETS = ["llvm", "dnnl"]
 

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 from tvm import autotvm
 from tvm.relay.backend import te_compiler
+from tvm.relay.collage.measure.race.rounds import Further, run_rounds
 from tvm.relay.collage.store import CostStore
-from tvm.relay.collage.timing.rounds import Further, run_rounds
 
 
 def record(**changes):

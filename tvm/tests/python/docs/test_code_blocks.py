@@ -22,10 +22,11 @@ from tuning_nets import conv as tuned_conv
 from tuning_nets import some_lines
 from tvm import autotvm, relay
 from tvm.relay import collage
-from tvm.relay.collage import MockCostEstimator, optimizer, whole_plans
+from tvm.relay.collage import MockCostEstimator, optimizer
 from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.plans.competing import whole_plans
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 

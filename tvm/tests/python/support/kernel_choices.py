@@ -4,14 +4,14 @@
 import tvm
 from onednn_nets import assert_close, function_of, random_inputs, reference, run
 from tvm.relay import collage
-from tvm.relay.collage.backends.kernel_trials import steps_of_part
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.costs.kernel import choose
-from tvm.relay.collage.placement import load_placement
-from tvm.relay.collage.placement.replay import apply_placement
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
+from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing.placement import load_placement
+from tvm.relay.collage.plans.competing.placement.replay import apply_placement
 from tvm.relay.collage.tuning import TuningRecords
 
 

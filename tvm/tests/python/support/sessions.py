@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from tvm.relay.collage import optimizer
-from tvm.relay.collage.measured import Session, open_session
+from tvm.relay.collage.estimators.session import Session, open_session
 
 
 @contextlib.contextmanager

@@ -22,8 +22,8 @@ from tvm.driver import tvmc
 from tvm.relay import collage
 from tvm.relay.backend import Executor, Runtime
 from tvm.relay.collage import CollageOptions, backends, optimize
-from tvm.relay.collage.built import Built
 from tvm.relay.collage.compile import build_library, build_vm
+from tvm.relay.collage.compile.built import Built
 from tvm.relay.collage.errors import ExecutorError, ModuleError
 
 NAMES = ["a", "b c/0", "self", "inputs"]

@@ -5,8 +5,8 @@ Imported by ``tvm.relay`` itself, in every process, so it loads our libraries, p
 build wrappers in place and leaves all else to the first use. Test: test_package.py.
 """
 
-from . import _native
-from ._lazy import lazy_attributes, show_in
+from .process_wide import native as _native
+from .process_wide.lazy import lazy_attributes, show_in
 
 _native.load()
 
@@ -28,7 +28,7 @@ options.register()
 backends.register_builtin()
 integration.install()
 # Names that users know by a package below the module that has them.
-show_in(backends, {"greedy_partition": ".greedy"})
+show_in(backends, {"greedy_partition": ".plans.greedy"})
 show_in(
     rules,
     {"backend_rule": ".backends.rule", "make_byoc_partition_rule": ".backends.rule"},
@@ -36,16 +36,16 @@ show_in(
 
 # Public name -> the submodule that holds it, imported at the first use.
 _LAZY = {
-    "AnalyticCostEstimator": "analytic",
+    "AnalyticCostEstimator": "estimators.analytic",
     "CostEstimator": "estimators",
     "CustomCostEstimator": "estimators",
     "MEASURE_NUMBER": "collage",
     "MEASURE_REPEAT": "collage",
-    "Machine": "work",
+    "Machine": "estimators.work",
     "MockCostEstimator": "estimators",
     "WARMUP_MIN_REPEAT_MS": "collage",
     "host_target": "compile",
-    "available_targets": "targets",
+    "available_targets": "backends.targets",
     "find_device": "rpc",
     "from_onnx": "importer",
     "quick_import": "importer",
@@ -57,17 +57,17 @@ _LAZY = {
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",
-    "flush_denormals": "denormals",
-    "flushes_denormals": "denormals",
+    "flush_denormals": "process_wide.denormals",
+    "flushes_denormals": "process_wide.denormals",
     "optimize": "optimizer",
     "Library": "loaded",
     "Result": "result",
     "CollageOptions": "options",
-    "Placement": "placement",
+    "Placement": "plans.placement",
     "load": "loaded",
-    "load_placement": "placement",
-    "load_runner": "built",
-    "Runner": "built",
+    "load_placement": "plans.placement",
+    "load_runner": "compile.built",
+    "Runner": "compile.built",
     "CandidatePartition": "views",
     "Match": "inspect",
     "find_matches": "inspect",
@@ -101,16 +101,16 @@ __all__ = [
 
 
 # Those that users reach as attributes: collage.rules.Union, and TVM's own collage.collage.
-_MODULES = (
-    "analytic",
-    "collage",
-    "compile",
-    "estimators",
-    "measure",
-    "options",
-    "rules",
-    "targets",
-)
+_MODULES = {
+    "analytic": "estimators.analytic",
+    "collage": "collage",
+    "compile": "compile",
+    "estimators": "estimators",
+    "measure": "measure",
+    "options": "options",
+    "rules": "rules",
+    "targets": "backends.targets",
+}
 
 __getattr__ = lazy_attributes(__name__, _LAZY, _MODULES)
 

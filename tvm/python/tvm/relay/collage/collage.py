@@ -16,10 +16,10 @@ import tvm
 from tvm import relay
 from tvm.target import Target
 
-from . import _ffi_api
 from .backends.rule import make_byoc_partition_rule
 from .costs.cost import CostStatus
 from .estimators import CostEstimator, CustomCostEstimator, MockCostEstimator
+from .process_wide import ffi_api as _ffi_api
 from .rules import make_labelled_dfpattern_partition_rule_wrapper
 
 __all__ = [

@@ -27,7 +27,7 @@ class CollageError(Exception):
 
     @property
     def text(self) -> str:
-        """What it says: an OptionText (named_options.py) where that names an option."""
+        """What it says: an OptionText (options/named.py) where that names an option."""
         return self.args[0] if self.args else ""
 
 

@@ -19,9 +19,9 @@ import tvm
 from tvm.relay import build_module
 from tvm.relay.backend import vm
 
-from ._lazy import late_function
-from .interrupts import carried, interrupts_kept
 from .options import unknown_option
+from .process_wide.interrupts import carried, interrupts_kept
+from .process_wide.lazy import late_function
 
 OPTION = "relay.collage.enable_collage"
 
@@ -39,11 +39,11 @@ _KEPT_INIT = "_collage_stock_init"  # where PassContext keeps its own
 _CALLBACKS = {
     "ask": "rules.predicates:ask",
     "estimate_seconds": "collage:estimate_seconds",
-    "kept_constants": "costs.flows:kept_constants",
+    "kept_constants": "measure.candidate.flows:kept_constants",
     "make_byoc_partition_rule": "backends.rule:make_byoc_partition_rule",
     "pass_options": "options:pass_options",
-    "read_placement": "placement.replay:read_placement",
-    "reading_ops": "costs.reads:reading_ops",
+    "read_placement": "plans.placement.replay:read_placement",
+    "reading_ops": "measure.candidate.reads:reading_ops",
     "rules_of_targets": "backends.rule:rules_of_targets",
     "seconds_waited": "machine.cpu_lock:seconds_waited",
 }

@@ -12,14 +12,14 @@ from typing import Any
 
 from tvm_collage.runner import Runner, load_module, load_runner
 
-from .attached import attached_report, is_library, no_report
-from .built import vm_runner_of
+from .compile.built import vm_runner_of
 from .compile.executors import VM
 from .errors import FileError, PlacementError
-from .file_kinds import kind_of
-from .files import why_no_file
-from .placement import SeenPlans
-from .records import RecordError, read
+from .files.attached import attached_report, is_library, no_report
+from .files.kinds import kind_of
+from .files.records import RecordError, read
+from .files.text import why_no_file
+from .plans.placement import SeenPlans
 from .report import (
     MOST_BOXES,
     check_has_ratios,

@@ -17,54 +17,45 @@ from typing import Any
 import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
-from .built import Built
+from .backends.targets import TargetList, parse_targets, warn_host_alone
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
+from .compile.built import Built
+from .compile.module_check import check_is_module, check_module
 from .costs.kernel import KernelChoice, for_candidates
 from .errors import ModelError, PlacementError
 from .estimators import CostEstimator
+from .estimators.kernel_choice import choose_kernels
+from .estimators.session import Session, open_session, own_backend_modules
+from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
 from .exec.spent import phase
 from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
-from .external import on_one_thread
-from .files import check_report_path, write_report
-from .function_report import FunctionReport
-from .graph_search import (
-    GraphSearch,
-    GuardResult,
-    coarse_plans,
-)
+from .files.text import check_report_path, write_report
 from .importer.whole import MOST_BYTES, digest_of, load_onnx, whole
-from .interrupts import interrupts_kept
-from .job import Job, OpLevel, Phases
-from .logs import logging_at
-from .measured import (
-    Session,
-    choose_kernels,
-    open_session,
-    own_backend_modules,
-    tune_whole,
-    tuning,
-)
-from .module_check import check_is_module, check_module
-from .named_options import option
+from .measure.race.comparison import ORIGINAL
+from .messages.progress import one_step, steps
 from .options import CollageOptions
-from .original import Agreement
-from .placement import Placement, load_placement
-from .placement.made_with import this_machine
-from .placement.replay import apply_placement, check_placement
-from .plans import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
-from .progress import one_step, steps
+from .options.named import option
+from .plans.competing import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
+from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
+from .plans.job import Job, OpLevel, Phases
+from .plans.original import Agreement
+from .plans.placement import Placement, load_placement
+from .plans.placement.made_with import this_machine
+from .plans.placement.replay import apply_placement, check_placement
+from .plans.run_pass import options_set, partition
+from .plans.sample_inputs import Samples, check_samples, load_samples
+from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
+from .process_wide.interrupts import interrupts_kept
+from .process_wide.logs import logging_at
+from .relay_util.external import on_one_thread
 from .relay_util.walk import tensors_of
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
-from .run_pass import options_set, partition
-from .sample_inputs import Samples, check_samples, load_samples
-from .targets import TargetList, parse_targets, warn_host_alone
-from .timing.comparison import ORIGINAL
 from .tuner.session import given_records, shipped_of
 from .tuning import TuningRecords, records_in_force
-from .whole_plans import check_original, check_search, decide, end_to_end, search_whole
+from .views.function_report import FunctionReport
 
 _logger = logging.getLogger(__name__)
 

@@ -14,16 +14,16 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from .built import Built
+from .backends.targets import parse_targets, warn_host_alone
 from .compile import build_library, build_vm
+from .compile.built import Built
 from .compile.executors import VM, check_calls_parts
 from .compile.library import inline_external_functions
-from .module_check import check_fixed_shapes
+from .compile.module_check import check_fixed_shapes
+from .messages.progress import one_step
 from .optimizer import optimize
 from .options import CollageOptions
-from .progress import one_step
 from .result import Result
-from .targets import parse_targets, warn_host_alone
 from .tuner.session import logs_of
 from .tuning import TuningRecords
 

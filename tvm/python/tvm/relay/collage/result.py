@@ -13,18 +13,17 @@ from typing import Any
 import tvm
 from tvm_collage.runner import Runner
 
-from .attached import attach_report
-from .built import Built
+from .compile.built import Built
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
-from .files import check_file_path, write_whole
-from .function_report import FunctionReport
-from .graph_search import GraphSearch, GuardResult
-from .named_options import option
-from .original import Agreement
-from .placement import Placement, SeenPlans
-from .placement.seen import can_be_saved
-from .plans import TVM_ALONE
+from .files.attached import attach_report
+from .files.text import check_file_path, write_whole
+from .options.named import option
+from .plans.competing import TVM_ALONE
+from .plans.graph_search import GraphSearch, GuardResult
+from .plans.original import Agreement
+from .plans.placement import Placement, SeenPlans
+from .plans.placement.seen import can_be_saved
 from .report import (
     MOST_BOXES,
     full_report,
@@ -39,6 +38,7 @@ from .report import (
 )
 from .report.picture.palette import report_looks
 from .tuning import TuningRecords
+from .views.function_report import FunctionReport
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CostEstimator: how the pass asks for the costs of candidates, many at a time; who answers
-// (workers, a mock, a user's function) is Python's business. Test: test_estimators.py.
+// (workers, a mock, a user's function) is Python's business. Test: estimators/test_estimator.py.
 #pragma once
 
 #include "shared.h"

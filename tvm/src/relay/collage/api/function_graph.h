@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A function as reports draw and explain it: its nodes, every candidate whose cost was asked for,
 // why backends did not get a kernel, and what rules refused. Precondition: the plan is of this
-// function and these specs. Test: test_function_report.py.
+// function and these specs. Test: views/test_function_report.py.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Observe: tells the estimator's `observe` what the pass decided for a function, for reports, and
 // gives it a way to other plans of the function. Test: test_collage_partition.py,
-// graph_search/test_genomes.py.
+// plans/graph_search/test_genomes.py.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
 // The backends are asked once a tensor type.
-// Test: measured/test_transitions.py, tvm/tests/cpp/plan_test.cc.
+// Test: estimators/test_transitions.py, tvm/tests/cpp/plan_test.cc.
 #pragma once
 
 #include <map>

@@ -91,7 +91,7 @@ std::string TextOf(const DataflowGraph& graph, NodeIndex index) {
   return text.substr(text.find(" = ") + 3);
 }
 
-/*! \brief A DescribedFunction of placement/describe.py. */
+/*! \brief A DescribedFunction of plans/placement/describe.py. */
 String DescribeFunction(ObjectRef function) {
   const ImportedPtr owner = ImportFunction(function);
   const ImportedFunction& imported = *owner;

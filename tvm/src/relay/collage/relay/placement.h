@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement: which nodes of each function of a module run where. The search makes one, a file holds
-// one, and rewriting needs nothing else. Test: placement/test_parts.py.
+// one, and rewriting needs nothing else. Test: plans/placement/test_parts.py.
 #pragma once
 
 #include <string>
@@ -31,7 +31,7 @@ struct Placement {
 /*! \brief The module's functions that can be partitioned, without parts yet. \param mod typed. */
 Placement EmptyPlacement(const ObjectRef& mod);
 
-/*! \brief PlacedParts of placement/types.py; C++ writes their costs and does not read them. */
+/*! \brief PlacedParts of plans/placement/types.py; C++ writes their costs and does not read them. */
 Json PartsJson(const std::vector<PlacedPart>& parts);
 
 /*!

@@ -3,7 +3,7 @@
  * \file thread_pool.h
  * \brief What libraries that run parts ask of our thread pool, which need not be in the process.
  *
- * Tested by test_denormals.py and runtime/test_thread_pool.py.
+ * Tested by process_wide/test_denormals.py and runtime/test_thread_pool.py.
  */
 #pragma once
 

@@ -11,12 +11,13 @@ from relay_text import is_external
 from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer, whole_plans
+from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.backends import get_backend, greedy_partition, register_backend
 from tvm.relay.collage.backends.accuracy import limits, traders_in
-from tvm.relay.collage.costs.tolerance import RELATIVE, tolerance_of
-from tvm.relay.collage.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.measure.outputs.tolerance import RELATIVE, tolerance_of
+from tvm.relay.collage.plans.competing import whole_plans
+from tvm.relay.collage.plans.competing.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.target import Target
 
 

@@ -225,7 +225,7 @@ WITHOUT_LIBRARIES = """
 import json, sys, tvm
 from tvm.relay import collage
 from tvm.relay.collage import backends
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.backends.targets import parse_targets
 
 def error_of(function, argument):
     try:

@@ -23,7 +23,7 @@ from tvm.relay.collage import (
 )
 from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
-from tvm.relay.collage.measured import open_session
+from tvm.relay.collage.estimators.session import open_session
 from tvm.target import Target
 from tvm_collage import library_path
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 import tvm
-from tvm.relay.collage.external import is_external
+from tvm.relay.collage.relay_util.external import is_external
 from tvm.target import Target, make_compilation_config
 
 register = tvm.get_global_func("collage.RegisterTargetKind")

@@ -18,14 +18,14 @@ from tvm.relay.collage import (
 )
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.target_options import options_in, options_of
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.greedy import take_all
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Cost, candidate_module
-from tvm.relay.collage.measured import open_session
 from tvm.relay.collage.optimizer import partition as partition_for
-from tvm.relay.collage.placement.describe import placed_parts
-from tvm.relay.collage.placement.replay import rewrite
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.plans.competing.greedy import take_all
+from tvm.relay.collage.plans.competing.placement.describe import placed_parts
+from tvm.relay.collage.plans.competing.placement.replay import rewrite
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 

@@ -18,7 +18,7 @@ from transfer_nets import dense, source
 from tree import ROOT
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
-from tvm.relay.collage.named_options import option
+from tvm.relay.collage.options.named import option
 from tvm.relay.collage.store import CostStore
 from tvm.relay.collage.tuning.logs import append_line
 from tvm_collage import command

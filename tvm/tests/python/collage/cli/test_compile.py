@@ -13,10 +13,10 @@ from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
 from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import result
+from tvm.relay.collage.backends.targets import split_targets
 from tvm.relay.collage.cli import building, compile
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.report import full_report
-from tvm.relay.collage.targets import split_targets
 
 
 @pytest.fixture(scope="module")

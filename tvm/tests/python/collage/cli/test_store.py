@@ -11,8 +11,8 @@ import pytest
 from store_files import FAULTS, damaged, fill, make_version_1, truncated
 from store_rows import FAILED, KEY, MEASURED, row, sql
 from tvm.relay.collage.cli import main
-from tvm.relay.collage.measured import stored_version
 from tvm.relay.collage.store import CostStore, Environment
+from tvm.relay.collage.store.key import stored_version
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}
 

@@ -22,7 +22,7 @@ from tvm.relay.collage.compile import (
 )
 from tvm.relay.collage.compile.fast_passes import _TypedFunctions
 from tvm.relay.collage.compile.library import inline_external_functions
-from tvm.relay.collage.external import COMPUTES_ALONE, mark_lone_part
+from tvm.relay.collage.relay_util.external import COMPUTES_ALONE, mark_lone_part
 
 TARGET = plain_host()
 

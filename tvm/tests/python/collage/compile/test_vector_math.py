@@ -14,8 +14,8 @@ from onednn_nets import run
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, build_vm, stock
-from tvm.relay.collage.costs.build_step import build_module
 from tvm.relay.collage.measure import candidate_module, context_to_json
+from tvm.relay.collage.measure.builder import build_module
 from tvm.runtime.vm import VirtualMachine
 
 UNARY = [function for function in FUNCTIONS.values() if function.arguments == 1]

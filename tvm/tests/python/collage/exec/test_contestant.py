@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries and executables of the VM as contestants; timing/test_interleave.py has all others."""
+"""Libraries and executables of the VM as contestants; measure/race/test_interleave.py has all
+others.
+"""
 
 import time
 
@@ -10,7 +12,7 @@ from tvm.relay.collage.compile import build_library, build_vm
 from tvm.relay.collage.exec import contestant
 from tvm.relay.collage.exec.contestant import Stage, library_contestant
 from tvm.relay.collage.exec.resolve import resolve
-from tvm.relay.collage.timing.interleave import Contestant
+from tvm.relay.collage.measure.race.interleave import Contestant
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 import tvm
 from relay_text import assert_same_outputs, parse
 from tvm.relay.collage import CollageOptions, CostEstimator, backends, optimize
-from tvm.relay.collage.measured import open_session
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.store import CostStore
 
 TARGETS = ["llvm", fault_backend.NAME]

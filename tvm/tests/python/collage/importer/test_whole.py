@@ -16,20 +16,21 @@ from onnx_one_node import assert_alike, by_onnxruntime, by_tvm, by_vm
 from relay_text import HOST
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, optimizer, run_pass, whole_plans
+from tvm.relay.collage import CollageOptions, optimizer
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.executors import why_vm
-from tvm.relay.collage.costs.tolerance import OUTPUT, model_tolerance, output_tolerance
 from tvm.relay.collage.errors import ModelError, OriginalError, PlacementError
-from tvm.relay.collage.graph_search import GuardUnavailable
 from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.collage.importer.whole import digest_of, load_onnx
 from tvm.relay.collage.importer.whole import whole as one_node
 from tvm.relay.collage.loaded import read_placements
 from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, model_tolerance, output_tolerance
 from tvm.relay.collage.optimizer import _whole as whole
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.plans.competing import run_pass, whole_plans
+from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing.graph_search import GuardUnavailable
 from tvm.runtime.vm import Executable, VirtualMachine
 
 RUNTIMES = ["onnxruntime", "openvino"]

@@ -16,7 +16,7 @@ from tvm.relay.collage.machine.load import (
     read_usage,
     warn_if_busy,
 )
-from tvm.relay.collage.measured.runner import LocalRunner
+from tvm.relay.collage.measure.runner import LocalRunner
 
 STAT = """cpu  9000 0 0 0 0 0 0 0 0 0
 cpu0 100 10 20 5000 7 1 2 300 50 0

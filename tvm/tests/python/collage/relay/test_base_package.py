@@ -11,7 +11,7 @@ import pytest
 import tvm
 import tvm_collage
 from tvm._ffi import libinfo
-from tvm.relay.collage import _native
+from tvm.relay.collage.process_wide import native as _native
 
 # What relay/base_package.h declares, as g++ mangles it.
 DECLARED = {

@@ -10,8 +10,8 @@ from relay_text import make_backend, parse
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.errors import FileError, UnknownPlanError
-from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.plans.competing.graph_search import GuardResult
 from tvm.relay.collage.report import explain_lines as lines_module
 from tvm.relay.collage.report import with_search_of
 from tvm.relay.collage.report.explain import explain

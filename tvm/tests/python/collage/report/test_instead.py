@@ -3,9 +3,9 @@
 
 import pytest
 from tvm.relay.collage.costs.cost import CostStatus, PartCost
-from tvm.relay.collage.function_report import CostedCandidate, FunctionGraph, GraphNode
 from tvm.relay.collage.report.instead import Alternatives
 from tvm.relay.collage.report.layers import Part
+from tvm.relay.collage.views.function_report import CostedCandidate, FunctionGraph, GraphNode
 
 # A chain 0 -> 1 -> 2 -> 3; node 2 launches no kernel.
 NODES = tuple(

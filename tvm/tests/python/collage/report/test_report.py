@@ -15,14 +15,19 @@ from tvm.relay.collage import optimizer
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
 from tvm.relay.collage.costs.statistics import median_interval
-from tvm.relay.collage.function_report import CostsAsked, FunctionReport, ReportedPart, Unplaced
-from tvm.relay.collage.graph_search import GuardResult
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
+from tvm.relay.collage.plans.competing.graph_search import GuardResult
 from tvm.relay.collage.report import compare_plans, is_single, plan_table, print_report
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.head import head_lines
 from tvm.relay.collage.report.placement import label_of, placement_of
+from tvm.relay.collage.views.function_report import (
+    CostsAsked,
+    FunctionReport,
+    ReportedPart,
+    Unplaced,
+)
 
 UNVERIFIED = ("not verified: why", ("unverified",))
 HOST = tvm.target.Target("llvm")

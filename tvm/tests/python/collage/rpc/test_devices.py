@@ -25,12 +25,12 @@ from tuning_nets import TARGET
 from tvm.relay import collage
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.pool import WorkerPool
-from tvm.relay.collage.graph_search.decide import in_question
 from tvm.relay.collage.measure import Cost, candidate_module
+from tvm.relay.collage.measure.race.rounds import Further
+from tvm.relay.collage.plans.competing.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
-from tvm.relay.collage.timing.rounds import Further
 from tvm.relay.collage.transfer.log import trials_of
 from tvm.relay.collage.tuner.budget import Budget
 from tvm.relay.collage.tuner.device import DeviceTrials

@@ -7,7 +7,7 @@ from relay_text import HOST, parse
 from tvm.relay import collage
 from tvm.relay.collage import optimizer, rules
 from tvm.relay.collage.backends import GRAPH_LEVEL, Backend, register_backend
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 # Two equal chains, one that differs in type, one in the value of a small constant.

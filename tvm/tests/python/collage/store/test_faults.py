@@ -24,8 +24,8 @@ from store_files import (
 from store_rows import KEY, row, sql
 from tvm.relay.collage import CollageError, CollageOptions
 from tvm.relay.collage import store as stores
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.measured import open_session
 from tvm.relay.collage.store import CostStore, StoredCost, StoredCosts
 from tvm.relay.collage.store.salvage import salvage
 from tvm.relay.collage.store.schema import VERSION
@@ -51,7 +51,7 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
         pass
     monkeypatch.delenv("COLLAGE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
     for _ in range(2):
         with open_session(CollageOptions()) as session:
             assert "store" not in session.estimator.Summary()

@@ -15,13 +15,13 @@ from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
 from tvm.relay.collage import host_target
 from tvm.relay.collage.backends import Backend, registry
-from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.machine import environment
 from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
-from tvm.relay.collage.measured import TRANSITION, TVM_BACKEND, stored_version
+from tvm.relay.collage.plans.competing.greedy import greedy_partition
+from tvm.relay.collage.relay_util.external import TRANSITION, TVM_BACKEND
 from tvm.relay.collage.store import Environment
-from tvm.relay.collage.store.key import CandidateKeys, alone_text, measuring_text
+from tvm.relay.collage.store.key import CandidateKeys, alone_text, measuring_text, stored_version
 from tvm_collage.threads import CpuSet
 
 
@@ -144,7 +144,7 @@ def test_schedules_from_elsewhere_are_another_key(monkeypatch):
 
 def test_versions_of_backends(monkeypatch, caplog):
     monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
-    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
 
     class Own(Backend):
         name = "store_own"

@@ -8,9 +8,9 @@ import pytest
 from store_files import FAULTS, fill, make_version_1
 from store_rows import FAILED, at, row, sql
 from tvm.relay.collage.cli import main
-from tvm.relay.collage.measured import stored_version
 from tvm.relay.collage.store import CostStore, Environment, StoreBusyError, StoreReadOnlyError
 from tvm.relay.collage.store.explain import measured_before, of_other_versions
+from tvm.relay.collage.store.key import stored_version
 from tvm.relay.collage.store.row import StoredCost, utc
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}

@@ -7,7 +7,7 @@ import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from store_rows import FAKE_ENVIRONMENT, sql
 from tvm.relay.collage.measure import WorkerProcess
-from tvm.relay.collage.measured.runner import LocalRunner
+from tvm.relay.collage.measure.runner import LocalRunner
 from tvm.relay.collage.store import CostStore, StoredCosts
 
 pytestmark = pytest.mark.usefixtures("forked_workers")

@@ -88,7 +88,7 @@ def test_how_trials_ended_is_kept_beside_the_log(log):
 def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_not_count(
     log, caplog, monkeypatch
 ):
-    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
     facts = {"outcome": "invalid", "seconds": None, "reason": "no such loop"}
     for key in ("one", "other"):  # as versions wrote it whose builds left weights as they were
         append_line(log, "# trial " + json.dumps({**facts, "key": key}))
@@ -99,7 +99,7 @@ def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_no
     assert "collage tt transfer" in record.getMessage()
     # Once each was made anew there is nothing to tell.
     caplog.clear()
-    monkeypatch.setattr("tvm.relay.collage.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
     for key in ("one", "other"):
         note_trial(log, key, {**facts, "reason": "another"})
     assert [trials_of(log)[key]["reason"] for key in ("one", "other")] == ["another"] * 2

@@ -10,7 +10,7 @@ from transfer_nets import conv, kernel, source
 from tvm.relay.collage.costs.cost import Cost, CostStatus
 from tvm.relay.collage.costs.statistics import Interval
 from tvm.relay.collage.measure import candidate_module
-from tvm.relay.collage.timing.comparison import Comparison
+from tvm.relay.collage.measure.race.comparison import Comparison
 from tvm.relay.collage.transfer.log import note_trial
 from tvm.relay.collage.tuner import gain
 from tvm.relay.collage.tuner.gain import Gain, Side, compare_searches

@@ -10,11 +10,12 @@ import tvm
 from tuning_nets import KINDS, TARGET, conv, dense, in_mode, kernel_source, some_context, some_lines
 from tvm import autotvm
 from tvm import meta_schedule as ms
-from tvm.relay.collage import logs, measured
+from tvm.relay.collage import measured
 from tvm.relay.collage.backends.registry import why_not_here
-from tvm.relay.collage.costs.build_step import build_candidate
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import candidate_module
+from tvm.relay.collage.measure.builder import build_candidate
+from tvm.relay.collage.process_wide import logs
 from tvm.relay.collage.tuning import TuningRecords, records_in_force
 
 # What the builder below has built, in the order of the builds.

@@ -11,12 +11,12 @@ import tvm
 from relay_text import plain_host
 from tvm.contrib import graph_executor
 from tvm.relay.collage import CostEstimator
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.library import build_library
-from tvm.relay.collage.greedy import greedy_partition
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.run_pass import partition
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.plans.competing.greedy import greedy_partition
+from tvm.relay.collage.plans.competing.run_pass import partition
 
 from .graph import Graph
 from .values import worst

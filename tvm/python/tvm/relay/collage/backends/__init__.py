@@ -9,8 +9,8 @@ from typing import Any
 
 from tvm._ffi import get_global_func, register_func
 
-from .._lazy import late_function, lazy_attributes
-from ..interrupts import carried
+from ..process_wide.interrupts import carried
+from ..process_wide.lazy import late_function, lazy_attributes
 from .stock import serve_tvms_partitioning
 
 # Target kind of each backend that comes with Collage -> (device type, module, class).

@@ -13,8 +13,8 @@ import tvm
 from tvm.target import Target
 
 from ..errors import OptionError
-from ..external import is_external_function
-from ..named_options import option
+from ..options.named import option
+from ..relay_util.external import is_external_function
 from .registry import find_backend
 from .target_options import options_in, options_of
 

@@ -17,10 +17,9 @@ from tvm.ir import IRModule
 from tvm.runtime import Module
 
 from ..costs.cost import Cost
-from ..costs.kernel import KernelStep
+from ..costs.kernel import KernelRuns, KernelStep
 from ..rules.pattern_entry import entry_rules, pattern_entry
 from ..rules.rule import Composite, rule_of_entries
-from ..timing.in_network import KernelRuns
 
 OP_LEVEL = "op-level"
 GRAPH_LEVEL = "graph-level"
@@ -57,7 +56,7 @@ class Backend:
         device_type: DLPack's number of the device that it runs on; 1 is the CPU.
         can_be_wrong: its results are compared with TVM's before they are believed.
         trades_accuracy: the type that it computes in where the model's is finer, one of
-            costs.tolerance.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
+            costs.rounding.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
             the option accuracy_budget allows an error, and its results may be off as that type is.
         own_threads: do its parts run on threads of the library's own, not on TVM's? Then it is part
             of their cost to wake these, and TVM's behind them.

@@ -17,7 +17,7 @@ import tvm
 from tvm import relay
 from tvm.contrib import cc
 
-from ..messages import error_lines, undefined_symbols
+from ..messages.foreign import error_lines, undefined_symbols
 from ..relay_util.walk import nodes_of
 from .partition.description import to_json
 from .partition.graph import Graph, Node

@@ -13,11 +13,11 @@ from tvm import relay
 from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
 
-from ..costs.tolerance import RELATIVE
+from ..costs.rounding import RELATIVE
 from ..errors import BackendUnavailableError, UnknownBackendError, nearest
-from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
-from ..interrupts import carried
-from ..messages import last_line
+from ..messages.foreign import last_line
+from ..process_wide.interrupts import carried
+from ..relay_util.external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
 from ..rules.pattern_entry import check_entries
 from ..rules.predicates import never_raises
 from . import BUILTIN

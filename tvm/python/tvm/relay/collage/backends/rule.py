@@ -15,9 +15,9 @@ from tvm.relay.op import contrib
 from tvm.target import Target
 
 from ..errors import UnknownBackendError
-from ..external import is_external
-from ..interrupts import raise_if_interrupted
 from ..options import CollageOptions, split_style
+from ..process_wide.interrupts import raise_if_interrupted
+from ..relay_util.external import is_external
 from ..rules.pattern_entry import entry_rules
 from ..rules.rule import Joinable, PartitionRule, rule_of_entries, tvm_rule
 from ..rules.target import own_rule

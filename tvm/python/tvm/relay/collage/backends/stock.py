@@ -14,7 +14,7 @@ import tvm
 import tvm.relay.op.contrib  # which registers TVM's predicates
 from tvm import ir, relay
 
-from .._lazy import late_function
+from ..process_wide.lazy import late_function
 
 _LETTERS = "abcdef"
 _get_backend = late_function(__package__, "registry:get_backend")

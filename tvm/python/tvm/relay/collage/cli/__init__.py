@@ -31,9 +31,9 @@ from ..errors import (
     UnknownBackendError,
     UnknownPlanError,
 )
-from ..logs import LOGGER, JsonLines, OfCommand, ToStderr
-from ..messages import describe, last_line
-from ..option_flags import as_flags
+from ..messages.foreign import describe, last_line
+from ..options.flags import as_flags
+from ..process_wide.logs import LOGGER, JsonLines, OfCommand, ToStderr
 from . import (
     backends,
     bench,

@@ -17,20 +17,21 @@ from typing import Any
 import numpy as np
 import tvm
 
-from ..costs.inputs import describe_inputs, random_inputs
 from ..costs.statistics import Interval
 from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
 from ..loaded import load
-from ..measure import Comparison, Contestant, compare
-from ..peers import PEERS
-from ..progress import OnStep, steps, waiting
+from ..measure.candidate.inputs import describe_inputs, random_inputs
+from ..measure.peers import PEERS
+from ..measure.race.comparison import Comparison, compare
+from ..measure.race.interleave import Contestant
+from ..messages.progress import OnStep, steps, waiting
+from ..plans.sample_inputs import load_samples
 from ..report import compare_plans, make_console, plan_table, print_titled
 from ..report.facts import ratio_text
 from ..report.times import plan_time
-from ..sample_inputs import load_samples
 from .building import (
     BuildRequest,
     add_build,

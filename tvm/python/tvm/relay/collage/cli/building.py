@@ -17,18 +17,18 @@ from tvm.target import Target
 from tvm_collage.interrupt import ended_by_interrupt
 from tvm_collage.supervisor import must_end
 
+from ..backends.targets import available_targets, host_named, parse_targets, split_targets
+from ..compile.module_check import check_fixed_shapes
 from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
-from ..file_kinds import kind_of, original_of
-from ..files import check_report_path, why_no_file
+from ..files.kinds import kind_of, original_of
+from ..files.text import check_report_path, why_no_file
 from ..importer import quick_import
-from ..messages import last_line
-from ..module_check import check_fixed_shapes
+from ..messages.foreign import last_line
+from ..messages.progress import one_step
 from ..optimizer import optimize
-from ..option_flags import add_flags, values_of
 from ..options import CollageOptions
-from ..progress import one_step
+from ..options.flags import add_flags, values_of
 from ..result import Result
-from ..targets import available_targets, host_named, parse_targets, split_targets
 from ..tuner.pipeline import load_onnx, shape_flags
 from .parser import line_of
 

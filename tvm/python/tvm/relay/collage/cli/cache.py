@@ -17,7 +17,7 @@ from typing import Any
 
 from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
-from ..progress import one_step
+from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
 from .parser import add_progress
 

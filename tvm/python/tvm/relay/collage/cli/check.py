@@ -14,10 +14,10 @@ from typing import Any
 from ..compile import build_whole, host_target, prepare
 from ..compile.executors import executor_of
 from ..errors import ModelError
-from ..graph_search import EndToEnd
-from ..original import check
-from ..progress import one_step
-from ..sample_inputs import check_samples, load_samples
+from ..messages.progress import one_step
+from ..plans.graph_search import EndToEnd
+from ..plans.original import check
+from ..plans.sample_inputs import check_samples, load_samples
 from .building import add_model, load_model
 from .parser import add_progress
 

@@ -13,10 +13,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ..files import check_file_path, write_report
+from ..files.text import check_file_path, write_report
+from ..messages.progress import one_step
 from ..options import option_table
-from ..placement import Placement
-from ..progress import one_step
+from ..plans.placement import Placement
 from ..report import agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized, options_of, request_of

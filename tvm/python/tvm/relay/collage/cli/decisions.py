@@ -9,13 +9,13 @@ import contextlib
 import os
 from typing import Any, NamedTuple
 
-from ..attached import attached_report, is_library, no_report
 from ..errors import CollageError, PlacementError, UnknownPlanError
-from ..file_kinds import is_model, is_placement, is_report, kind_of
-from ..files import check_file_path, json_text, parse_json, why_no_file, write_whole
+from ..files.attached import attached_report, is_library, no_report
+from ..files.kinds import is_model, is_placement, is_report, kind_of
+from ..files.text import check_file_path, json_text, parse_json, why_no_file, write_whole
 from ..loaded import read_placements
-from ..named_options import option
-from ..placement import Placement, load_placement
+from ..options.named import option
+from ..plans.placement import Placement, load_placement
 from ..report import check_has_ratios, check_is_full
 
 READS = (

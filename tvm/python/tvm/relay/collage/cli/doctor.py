@@ -12,7 +12,7 @@ import textwrap
 from typing import Any
 
 from ..doctor import examine, read_machine
-from ..progress import one_step
+from ..messages.progress import one_step
 from .parser import add_progress
 
 _WIDTH = 100

@@ -10,8 +10,8 @@ import argparse
 import os
 from typing import Any
 
-from ..files import json_text
-from ..progress import one_step
+from ..files.text import json_text
+from ..messages.progress import one_step
 from ..report.explain import explain, once
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision

@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ..errors import did_you_mean
-from ..logs import json_line
-from ..progress import KINDS
+from ..messages.progress import KINDS
+from ..process_wide.logs import json_line
 
 # Where the parsed arguments of a command have it, if it shows its progress.
 _PROGRESS = ("progress", "collage_progress")

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError, OptionError
-from ..files import check_file_path
-from ..progress import one_step
+from ..files.text import check_file_path
+from ..messages.progress import one_step
 from ..report import (
     FORMS,
     MOST_BOXES,

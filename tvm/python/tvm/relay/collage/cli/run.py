@@ -18,12 +18,12 @@ from tvm_collage.runner import Runner, TensorInfo
 from ..costs.cost import format_seconds
 from ..costs.statistics import Interval, median_interval
 from ..exec.arrays import save_arrays
-from ..files import check_file_path
+from ..files.text import check_file_path
 from ..loaded import load as load_library
 from ..machine.load import LoadMeter
-from ..progress import one_step
+from ..messages.progress import one_step
+from ..plans.sample_inputs import Samples, load_samples
 from ..report.times import time_text
-from ..sample_inputs import Samples, load_samples
 from .parser import add_progress
 
 # Timed runs: at least so many, and for so long.

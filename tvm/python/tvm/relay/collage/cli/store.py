@@ -15,12 +15,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..costs.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
-from ..files import check_file_path
+from ..files.text import check_file_path
 from ..machine.environment import vector_bits
-from ..progress import one_step
+from ..measure.candidate.candidate import TUNING
+from ..messages.progress import one_step
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line

@@ -33,8 +33,8 @@ from tvm import relay
 from tvm.ir.instrument import pass_instrument
 from tvm.relay.backend import te_compiler
 
-from ..external import is_external_function
-from ..interrupts import carried
+from ..process_wide.interrupts import carried
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import children_of, key_of, post_order, rebuild, tensors_of
 from .fast_passes import joined
 from .library import build_library

@@ -19,7 +19,7 @@ from tvm import te, tir
 from tvm.target.x86 import get_simd_32bit_lanes
 from tvm.topi.x86 import conv2d_avx_1x1, conv2d_avx_common, dense
 
-from ..shared_patch import SharedPatch
+from ..process_wide.shared_patch import SharedPatch
 
 _NAME = "dot_16x1x16_uint8_int8_int32"
 # Lanes of 32 bits -> LLVM's name of vpmaddwd: pairs of 16-bit products, each added in 32 bits.

@@ -16,10 +16,10 @@ from tvm.relay.ty import is_dynamic
 from tvm.runtime.vm import Executable
 
 from ..errors import ExecutorError, ModuleError
-from ..external import is_external_function
-from ..module_check import open_inputs, shapes_text
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import children_of, post_order
 from .library import build_library, build_vm
+from .module_check import open_inputs, shapes_text
 
 GRAPH, VM = "graph", "vm"
 

@@ -43,8 +43,8 @@ from tvm import relay
 from tvm.ir.instrument import pass_instrument
 from tvm.relay.backend import te_compiler
 
+from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.changed_context import changed_context
-from ..shared_patch import SharedPatch
 from .doubled import double_in_place
 from .exact_bytes import exact_bytes
 from .fold import fold_in_place

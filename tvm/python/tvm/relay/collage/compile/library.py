@@ -14,8 +14,8 @@ from typing import Any
 
 import tvm
 
-from ..external import is_external_function, is_on_one_thread
-from ..logs import without_advice_to_tune
+from ..process_wide.logs import without_advice_to_tune
+from ..relay_util.external import is_external_function, is_on_one_thread
 from .constants import mend_constants
 from .fast_passes import fast_passes
 from .stock import stock_build, stock_vm_compile

@@ -31,7 +31,7 @@ import tvm
 from tvm import auto_scheduler, te, tir, topi
 from tvm.auto_scheduler.relay_integration import TracingEnvironment
 
-from ..shared_patch import SharedPatch
+from ..process_wide.shared_patch import SharedPatch
 
 # What axis number 0, 1, ... is called: nothing else in TVM is, and a layout may hold it.
 _LETTERS = "ABCDEFGH"

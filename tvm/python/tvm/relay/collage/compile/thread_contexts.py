@@ -2,7 +2,7 @@
 """TVM's DispatchContexts of AutoTVM and Ansor, entered for one thread's builds alone.
 
 TVM keeps the innermost one in a class: a context that two threads leave in another order than they
-entered it would serve all later builds. Test: test_shared_patch.py.
+entered it would serve all later builds. Test: process_wide/test_shared_patch.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from ..shared_patch import SharedPatch
+from ..process_wide.shared_patch import SharedPatch
 
 
 class _Entered(threading.local):

@@ -27,8 +27,8 @@ from tvm.auto_scheduler.relay_integration import TracingEnvironment, TracingMode
 from tvm.relay.backend import te_compiler
 from tvm.relay.op.strategy.generic import get_auto_scheduler_rewritten_layout
 
+from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.changed_context import changed_context
-from ..shared_patch import SharedPatch
 from .thread_contexts import of_this_thread
 
 _PRODUCTS = ("nn.dense", "nn.matmul", "nn.batch_matmul")

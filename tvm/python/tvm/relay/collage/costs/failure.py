@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The failed cost that a worker's reply stands for, and when to stop measuring.
 
-Test: measured/test_estimator.py, exec/test_machine_fault.py.
+Test: measure/test_measured.py, exec/test_machine_fault.py.
 """
 
 from __future__ import annotations

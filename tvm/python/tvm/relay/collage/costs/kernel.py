@@ -10,12 +10,12 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import tvm
 
-from ..external import is_external_function
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, nodes_of, tensors_of
 from .cost import Cost, PartCost, format_seconds
 
@@ -25,6 +25,8 @@ KERNELS = "collage_kernels"
 # A kernel replaces the usual one where it takes less than this share of its time. Below that it is
 # chance which of two is faster, and a plan should not depend on chance.
 _SHARE = 0.98
+
+Run = Callable[[], Any]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +60,18 @@ class KernelStep:
 def kernel_key(text: str) -> str:
     """The key of the step of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class KernelRuns(NamedTuple):
+    """Runs of a step by one of its kernels.
+
+    `open` makes one on weights of its own, of so many bytes (0: one copy will do), which its first
+    run may pack. arrays: what each of them reads and writes beside.
+    """
+
+    open: Callable[[], Run]
+    weight_bytes: int
+    arrays: Sequence[tvm.nd.NDArray]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -19,7 +19,7 @@ OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
 _GIB = 2**30
 # Spread of one kernel's time. At 3 % noise (spread 8 %) the guard tells plans apart that differ by
-# 5 %; at 10 % (spread 26 %) every tenth choice is chance (graph_search/test_decide.py).
+# 5 %; at 10 % (spread 26 %) every tenth choice is chance (plans/graph_search/test_decide.py).
 _NOISY, _TOO_NOISY = 0.10, 0.30
 # Work of all cores at once, as a share of what each does alone.
 _SHARED, _TAKEN = 0.85, 0.6

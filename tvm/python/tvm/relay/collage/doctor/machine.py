@@ -22,10 +22,10 @@ from tvm_collage.threads import cgroup_quota, default_threads
 from ..backends import list_backends
 from ..backends.interface import describe_backend
 from ..compile import host_target
-from ..denormals import thread_pool
 from ..machine.compiler import find_compiler, why_it_does_not_link
 from ..machine.environment import cpu_model
 from ..machine.load import LoadMeter
+from ..process_wide.denormals import thread_pool
 from ..store import (
     CostStore,
     StoreError,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker keeps open between requests: something to run again and again, with outputs.
-Test: timing/test_interleave.py, exec/test_contestant.py.
+Test: measure/race/test_interleave.py, exec/test_contestant.py.
 
 A factory (named "module:function") answers an object with run() and outputs() -> list of arrays.
 """
@@ -102,8 +102,8 @@ def library_contestant(
     file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
-    of a library without them are (graph_search/shared_weights.py). sets: so many sets of inputs,
-    stacked, of which a run has each once; 0 for one that is not stacked.
+    of a library without them are (plans/graph_search/shared_weights.py). sets: so many sets of
+    inputs, stacked, of which a run has each once; 0 for one that is not stacked.
     """
     import tvm
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from ..messages import describe
+from ..messages.foreign import describe
 from .reply import Reply, how_it_ended
 from .worker import die_with_parent
 

@@ -18,8 +18,8 @@ from collections.abc import Iterator
 
 from ..errors import MachineError
 from ..machine.compiler import why_it_does_not_link
-from ..messages import describe
-from ..named_options import option
+from ..messages.foreign import describe
+from ..options.named import option
 from .reply import Unsupported
 from .resolve import resolve
 

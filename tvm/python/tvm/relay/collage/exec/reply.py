@@ -8,7 +8,7 @@ import dataclasses
 import signal
 from typing import Any
 
-from ..files import parse_json
+from ..files.text import parse_json
 
 
 class Unsupported(Exception):

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..machine.memory import be_first_to_go
-from ..messages import describe
+from ..messages.foreign import describe
 from .contestant import Stage
 from .machine_fault import fault_of, kills_for_memory
 from .resolve import resolve

@@ -25,13 +25,13 @@ from onnx import TensorProto
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
+from ..compile.module_check import collected_diagnostics
 from ..errors import ModelError, ShapeError
-from ..interrupts import interrupts_kept
-from ..messages import last_line
-from ..module_check import collected_diagnostics
+from ..messages.foreign import last_line
 from ..ops.onnx_names import captured, plainly_named
+from ..process_wide.interrupts import interrupts_kept
+from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.walk import children_of, key_of
-from ..shared_patch import SharedPatch
 from .activations import ACTIVATIONS, activation
 from .clean import KnownTypes, cleaned, declared_types
 from .distrusted import why_distrusted

@@ -23,7 +23,7 @@ from onnx import defs, helper, numpy_helper
 from tvm import relay
 
 from ..errors import ModelError, UnsupportedOpError
-from ..messages import last_line
+from ..messages.foreign import last_line
 from ..ops import onnx_node
 from ..ops.onnx_names import captured, domains, has_body, renamed
 from .types import NUMBERS

@@ -17,7 +17,7 @@ import tvm
 from tvm import relay
 
 from ..errors import ModelError, UnsupportedOpError
-from ..messages import last_line
+from ..messages.foreign import last_line
 from ..ops import onnx_node
 from ..ops.onnx_names import plainly_named, renamed
 from ..ops.onnx_node import WHOLE_FILE

@@ -10,10 +10,10 @@ import tvm
 from tvm import relay
 from tvm.target import make_compilation_config
 
+from ..backends.targets import parse_targets
 from ..errors import ModuleError
-from ..function_report import Refusal
-from ..records import read_json
-from ..targets import parse_targets
+from ..files.records import read_json
+from ..views.function_report import Refusal
 from ..views.graph import DataflowGraph
 from ..views.handle import call
 from ..views.partition import CandidatePartition, PartitionSpec

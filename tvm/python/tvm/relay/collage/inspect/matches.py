@@ -18,7 +18,7 @@ from tvm import relay
 from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern
 
-from ..records import read_json
+from ..files.records import read_json
 from ..views import DataflowGraph, IndexSet
 from .look import dataflow_graph
 

@@ -2,7 +2,7 @@
 """Relay operators of our own, known to TVM in every process that imports us.
 
 Each has a kernel for CPUs, so every build can run it; backends may take it whole. Another kernel
-raises MEASURING_VERSION (costs/options.py).
+raises MEASURING_VERSION (measure/options.py).
 Test: ops/test_recurrence.py. Docs: docs/import.md
 """
 

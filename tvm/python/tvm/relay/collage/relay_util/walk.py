@@ -99,6 +99,12 @@ def elements_of(tensor: Any) -> int | None:
     return math.prod(map(int, tensor.shape))
 
 
+def size_of(array: tvm.nd.NDArray) -> int:
+    """In bytes; nothing of it is copied."""
+    bits = tvm.DataType(array.dtype).bits
+    return math.prod(array.shape) * math.ceil(bits / 8)
+
+
 def evaluate(body: relay.Expr, scope: dict, visit: Callable) -> Any:
     """Return what `visit` gives for body; without recursion, since partitions can be deep.
 

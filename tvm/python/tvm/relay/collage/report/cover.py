@@ -12,7 +12,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
-from ..function_report import CostedCandidate
+from ..views.function_report import CostedCandidate
 
 # Each way to have begun is tried with each candidate that may follow. Of the ways with the same
 # operator next as many are kept as so many steps allow: with all of them a net with many branches

@@ -11,10 +11,10 @@ from typing import Any
 from ..backends import which_was_meant
 from ..costs.statistics import Interval
 from ..errors import FileError, OptionError
-from ..function_report import FunctionGraph, GraphNode
-from ..placement import SeenPlans
-from ..plans import OP_LEVEL, TVM_ALONE
-from ..records import RecordError, read
+from ..files.records import RecordError, read
+from ..plans.competing import OP_LEVEL, TVM_ALONE
+from ..plans.placement import SeenPlans
+from ..views.function_report import FunctionGraph, GraphNode
 from .explain_nodes import NodeFacts
 from .head import doubt, head_lines
 from .layers import Layers, Part

@@ -11,9 +11,9 @@ from collections.abc import Callable, Collection, Hashable, Iterable
 from typing import Any, TypeVar
 
 from ..errors import FileError
-from ..function_report import CostedCandidate, FunctionGraph, GraphNode, Reason, Refusal
-from ..named_options import option
-from ..plans import TVM_ALONE
+from ..options.named import option
+from ..plans.competing import TVM_ALONE
+from ..views.function_report import CostedCandidate, FunctionGraph, GraphNode, Reason, Refusal
 from .instead import Alternatives
 from .layers import Difference, Layers, Part
 

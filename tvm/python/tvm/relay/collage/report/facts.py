@@ -13,11 +13,11 @@ from typing import Any
 
 from ..costs.kernel import KernelChoice
 from ..costs.statistics import Interval
-from ..function_report import FunctionReport, ReportedPart
-from ..graph_search.coarse import SLACK
-from ..original import Agreement
-from ..plans import EXACT, MERGED, ONE_THREAD, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
-from ..timing.comparison import DEPENDENT_ROUNDS
+from ..measure.race.comparison import DEPENDENT_ROUNDS
+from ..plans.competing import EXACT, MERGED, ONE_THREAD, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
+from ..plans.graph_search.coarse import SLACK
+from ..plans.original import Agreement
+from ..views.function_report import FunctionReport, ReportedPart
 from .placement import placement_of
 from .plans import compare_plans
 from .times import plan_time

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError, OptionError
-from ..files import check_file_path, write_whole
-from ..named_options import option
+from ..files.text import check_file_path, write_whole
+from ..options.named import option
 from .html import to_html
 from .netron import to_netron
 from .picture import MOST_BOXES, Picture, picture_of, to_pdf, to_svg

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..built import tensors_of
-from ..function_report import FunctionGraph
-from ..json_schema import describe_class
-from ..placement import SeenPlans
-from ..plans import TVM_ALONE
-from ..records import to_json
+from ..compile.built import tensors_of
+from ..files.json_schema import describe_class
+from ..files.records import to_json
+from ..plans.competing import TVM_ALONE
+from ..plans.placement import SeenPlans
+from ..views.function_report import FunctionGraph
 from .facts import result_to_json
 from .picture.palette import declared_colours
 

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ..external import is_external_function
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import nodes_of, operands_of
 from .picture.palette import Look, mixed
 from .placement import label_of, operators_of

@@ -9,7 +9,7 @@ import dataclasses
 import math
 from collections.abc import Collection, Iterable, Mapping
 
-from ..function_report import FunctionGraph
+from ..views.function_report import FunctionGraph
 from .cover import Candidate, cheapest_cover
 from .layers import Part
 

@@ -2,7 +2,8 @@
 """Measured == deployed: the kernels of a placement's parts, each built alone as it is measured,
 beside those of the network that ships; what differs is named by its cause.
 
-Precondition: the placement is for this module, on this machine. Test: timing/test_kernels.py.
+Precondition: the placement is for this module, on this machine.
+Test: measure/profiler/test_compiled_kernels.py.
 Docs: docs/measured_deployed.md.
 """
 
@@ -18,15 +19,15 @@ from typing import Any, NamedTuple
 import tvm
 
 from ..compile import build_library, host_target, prepare
-from ..costs.build_step import build_module
-from ..costs.candidate import CandidateModule, candidate_module, deployable_module
 from ..costs.kernel import KernelChoice, with_kernels
-from ..costs.options import MeasureOptions
-from ..external import TVM_BACKEND
-from ..measured import build_options, tuning_records
-from ..placement import PlacedPart, Placement
-from ..placement.replay import apply_placement, part_modules, parts_of
-from ..timing.kernels import Kernel, kernels_of
+from ..estimators.row import build_options, tuning_records
+from ..measure.builder import build_module
+from ..measure.candidate.candidate import CandidateModule, candidate_module, deployable_module
+from ..measure.options import MeasureOptions
+from ..measure.profiler.compiled_kernels import Kernel, kernels_of
+from ..plans.placement import PlacedPart, Placement
+from ..plans.placement.replay import apply_placement, part_modules, parts_of
+from ..relay_util.external import TVM_BACKEND
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {

@@ -9,9 +9,9 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
-from ..function_report import FunctionGraph, GraphNode
-from ..placement import SeenPlans
-from ..plans import TVM_ALONE
+from ..plans.competing import TVM_ALONE
+from ..plans.placement import SeenPlans
+from ..views.function_report import FunctionGraph, GraphNode
 from .net import FREE, Kernel, Known, Net, host_kind
 
 

@@ -13,7 +13,7 @@ import math
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from ..plans import TVM_ALONE
+from ..plans.competing import TVM_ALONE
 
 # As placements call who runs what launches no kernel.
 FREE = "host"

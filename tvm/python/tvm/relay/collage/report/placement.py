@@ -9,7 +9,7 @@ from typing import Any
 
 from tvm import relay
 
-from ..external import is_external_function
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import operator_calls
 
 # Names in a label at most.

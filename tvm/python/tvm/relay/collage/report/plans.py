@@ -8,7 +8,7 @@ import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from ..timing.comparison import Comparison, are_dependent, best_first, paired_ratio
+from ..measure.race.comparison import Comparison, are_dependent, best_first, paired_ratio
 
 
 def compare_plans(

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from ..compile.executors import GRAPH
 from ..costs.cost import format_seconds
-from ..plans import EXACT, OP_LEVEL
+from ..plans.competing import EXACT, OP_LEVEL
 from .facts import (
     BUSY,
     COUNTED_FLAGS,

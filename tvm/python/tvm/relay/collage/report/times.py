@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
-from ..plans import ONE_THREAD
+from ..plans.competing import ONE_THREAD
 
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..costs.cost import format_seconds
-from ..function_report import FunctionReport, Unplaced
+from ..views.function_report import FunctionReport, Unplaced
 
 
 def unplaced_to_json(report: FunctionReport, failed: Mapping[str, str]) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@
 Docs: docs/devices.md.
 """
 
-from .._lazy import lazy_attributes
+from ..process_wide.lazy import lazy_attributes
 
 # Public name -> the submodule that holds it. A server needs few of them.
 _LAZY = {

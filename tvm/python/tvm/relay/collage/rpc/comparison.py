@@ -17,9 +17,9 @@ from ..costs.statistics import Interval
 from ..exec.pool import Job, drive
 from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
-from ..timing.comparison import Comparison, compare
-from ..timing.interleave import Contestant
-from ..timing.rounds import Further, Race
+from ..measure.race.comparison import Comparison, compare
+from ..measure.race.interleave import Contestant
+from ..measure.race.rounds import Further, Race
 from .device_pool import DevicePool
 
 # Each request has a limit of its own there, and a device that falls silent is lost long before.

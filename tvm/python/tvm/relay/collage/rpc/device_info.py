@@ -19,10 +19,10 @@ from ..backends import list_backends
 from ..backends.interface import describe_backend
 from ..compile.target import hidden_features, maskable_features
 from ..compile.target import host_target as local_host_target
-from ..costs.options import MEASURING_VERSION
 from ..errors import DeviceError, HostTargetError
 from ..machine.environment import cpu_model, read_cpu_flags, thread_text
-from ..named_options import option
+from ..measure.options import MEASURING_VERSION
+from ..options.named import option
 
 
 @dataclasses.dataclass(frozen=True)

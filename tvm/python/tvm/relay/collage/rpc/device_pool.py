@@ -19,8 +19,8 @@ from ..exec.pool import ATTEMPTS, Job, Task, WorkerPool
 from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
-from ..messages import is_end_of_session
-from ..named_options import option
+from ..messages.foreign import is_end_of_session
+from ..options.named import option
 from .device_info import DeviceInfo, check_alike
 from .session import SILENCE_SECONDS, call_with_device, open_device, run_on_device
 from .tracker import Address, Tracker

@@ -9,16 +9,16 @@ from typing import Any
 
 import tvm
 
-from ..costs.candidate import CandidateModule
 from ..errors import DeviceError
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.process import WorkerOptions
 from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
-from ..named_options import option
-from ..timing.comparison import Comparison
-from ..timing.interleave import Contestant
+from ..measure.candidate.candidate import CandidateModule
+from ..measure.race.comparison import Comparison
+from ..measure.race.interleave import Contestant
+from ..options.named import option
 from .comparison import compare_on_device
 from .device_info import DeviceInfo, check_compiler
 from .device_pool import DevicePool

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from tvm.rpc import base
 
 from ..errors import DeviceError
-from ..named_options import option
+from ..options.named import option
 
 _ANSWER_SECONDS = 10.0
 

@@ -9,7 +9,7 @@ A backend brings its own by overriding ``Backend.partition_rule``; a target by i
 ``partition_rule`` or its kind's (``set_partition_rule``). Test: rules/test_rule.py.
 """
 
-from .._lazy import lazy_attributes
+from ..process_wide.lazy import lazy_attributes
 
 # Submodule -> its public names; all wait for their first use, since tvm.relay imports this package
 # before itself is complete.

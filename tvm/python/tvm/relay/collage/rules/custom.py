@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from tvm._ffi import get_global_func
 
-from ..interrupts import carried
+from ..process_wide.interrupts import carried
 from ..views import DataflowGraph, SubGraph
 from .rule import PartitionRule, check
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A user's predicates and attrs getters as the passes can bear them: an answer, never an error.
 
-An interrupt or a want of memory is no error of the predicate's and ends the pass (interrupts.py).
+An interrupt or a want of memory is no error of the predicate's and ends the pass
+(process_wide/interrupts.py).
 
-Test: test_greedy.py, backends/test_registry.py, inspect/test_refusal.py.
+Test: plans/test_greedy.py, backends/test_registry.py, inspect/test_refusal.py.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import tvm
 
-from ..interrupts import carried, interrupts_kept
+from ..process_wide.interrupts import carried, interrupts_kept
 
 _LOGGER = logging.getLogger(__name__)
 

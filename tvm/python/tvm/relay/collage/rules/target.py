@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 
-from ..interrupts import carried
+from ..process_wide.interrupts import carried
 from .rule import PartitionRule, check
 
 

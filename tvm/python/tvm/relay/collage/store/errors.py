@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator
 
 from ..errors import CollageError
-from ..named_options import option
+from ..options.named import option
 
 _OPTION = option("store", "relay.collage.store")
 _THE_OPTION = option("store", "the option relay.collage.store")

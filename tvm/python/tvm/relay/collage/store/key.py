@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..backends import find_backend
-from ..costs.options import MEASURING_VERSION, MeasureOptions
-from ..costs.protocols import Stored
-from ..external import TRANSITION, TVM_BACKEND, WHOLE_PLAN
-from ..logs import warn_once
 from ..machine.environment import cpu_model, thread_text, tvm_build
+from ..measure.options import MEASURING_VERSION, MeasureOptions
+from ..measure.protocols import Stored
+from ..process_wide.logs import warn_once
+from ..relay_util.external import TRANSITION, TVM_BACKEND, WHOLE_PLAN
 
 # Options of measuring that change what is measured. How long it takes is a row's allowed_seconds,
 # since a careful measurement also serves who asks for less. imports are none: what those modules

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..costs.cost import Cost
 from ..errors import CollageError
-from ..files import parse_json
+from ..files.text import parse_json
 from .key import CostKey
 
 COST_FIELDS = tuple(field.name for field in dataclasses.fields(Cost))

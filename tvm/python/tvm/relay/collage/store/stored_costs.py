@@ -15,9 +15,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from ..costs.cost import Cost, CostStatus
-from ..costs.options import MeasureOptions
-from ..costs.protocols import Stored
 from ..exec.spent import phase
+from ..measure.options import MeasureOptions
+from ..measure.protocols import Stored
 from .database import CostStore
 from .errors import StoreError
 from .key import CandidateKeys, CostKey, Environment, alone_text

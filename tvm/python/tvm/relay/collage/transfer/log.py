@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..logs import warn_once
+from ..process_wide.logs import warn_once
 from ..tuning.logs import Line, append_line, read_log
 from ..tuning.record import TuningLogError
 from ..tuning.records import built_as

@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ..compile import build_library
-from ..costs.build_step import build_candidate
-from ..costs.candidate import TUNING, CandidateModule
 from ..costs.cost import Cost, CostStatus
-from ..costs.inputs import random_inputs
 from ..exec.arrays import save_arrays
 from ..exec.launch import make_scratch
 from ..exec.pool import Job, WorkerPool
 from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_measuring
-from ..progress import OnStep, untold, waiting
-from ..timing.comparison import Comparison, compare
-from ..timing.interleave import Contestant
+from ..measure.builder import build_candidate
+from ..measure.candidate.candidate import TUNING, CandidateModule
+from ..measure.candidate.inputs import random_inputs
+from ..measure.race.comparison import Comparison, compare
+from ..measure.race.interleave import Contestant
+from ..messages.progress import OnStep, untold, waiting
 from ..tuning import TuningRecords
 
 UNTUNED = "untuned"

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..costs.statistics import Interval
 from ..exec.pool import WorkerPool
-from ..progress import OnStep, untold
-from ..timing.comparison import Comparison, paired_ratio
+from ..measure.race.comparison import Comparison, paired_ratio
+from ..messages.progress import OnStep, untold
 from ..transfer.log import read_ansor
 from ..transfer.timeline import (
     lines_within,

@@ -21,7 +21,7 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
-from ..logs import warn_once
+from ..process_wide.logs import warn_once
 
 _logger = logging.getLogger(__name__)
 # A fit to so many takes 2 s of CPU, and the file 5 MB; each round of trials ends with both.

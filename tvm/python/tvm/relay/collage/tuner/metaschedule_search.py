@@ -17,7 +17,7 @@ from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
 from tvm.meta_schedule.utils import derived_object
 
 from ..exec.machine_fault import fault_of, kills_for_memory
-from ..logs import warn_once
+from ..process_wide.logs import warn_once
 from ..tuning.logs import Line, append_line
 from ..tuning.metaschedule_records import read_pairs, write_pairs
 from .trial import build_kernel, seconds_of_kernel

@@ -15,15 +15,15 @@ from typing import NamedTuple
 import tvm
 
 from ..compile import prepare
-from ..costs.candidate import CandidateModule, candidate_module
+from ..compile.module_check import FixedShapes, check_fixed_shapes
 from ..errors import ModelError
 from ..exec.pool import Job, WorkerPool
-from ..file_kinds import ONNX, kind_of
-from ..files import why_no_file
+from ..files.kinds import ONNX, kind_of
+from ..files.text import why_no_file
 from ..importer.onnx import from_onnx
-from ..messages import last_line
-from ..module_check import FixedShapes, check_fixed_shapes
-from ..progress import OnStep, untold, waiting
+from ..measure.candidate.candidate import CandidateModule, candidate_module
+from ..messages.foreign import last_line
+from ..messages.progress import OnStep, untold, waiting
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, note_kernel, read_ansor
 from .ansor_search import ROUND

@@ -25,10 +25,10 @@ from ..backends import find_backend
 from ..errors import BackendUnavailableError, OptionError, UnknownBackendError
 from ..exec.pool import WorkerPool
 from ..exec.process import WorkerOptions
-from ..files import make_folder
+from ..files.text import make_folder
 from ..machine.environment import cpu_model, thread_text, tvm_build
-from ..named_options import option
-from ..progress import steps
+from ..messages.progress import steps
+from ..options.named import option
 from ..transfer.kernel import Kernel
 from ..transfer.log import KIND, sources_of
 from ..transfer.shipped import log_named, may_serve, shipped_kernels, shipped_lines

@@ -19,8 +19,8 @@ from typing import Any, Protocol
 import tvm
 
 from ..compile import fast_passes
-from ..costs.candidate import CandidateModule
-from ..costs.pass_context import context_from_json
+from ..measure.candidate.candidate import CandidateModule
+from ..measure.candidate.pass_context import context_from_json
 from ..transfer.kernel import kernel_of
 from ..tuning.logs import Line, read_log
 

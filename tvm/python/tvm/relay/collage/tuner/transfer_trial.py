@@ -21,10 +21,11 @@ from tvm.auto_scheduler.measure_record import load_record_from_string
 
 from ..compile import fast_passes
 from ..compile.layout import transform_loops
-from ..costs.candidate import CandidateModule
-from ..costs.tolerance import RELATIVE, Tolerance, mismatch
+from ..costs.rounding import RELATIVE
 from ..exec.machine_fault import fault_of, kills_for_memory
-from ..messages import last_line
+from ..measure.candidate.candidate import CandidateModule
+from ..measure.outputs.tolerance import Tolerance, mismatch
+from ..messages.foreign import last_line
 from ..transfer.adapt import Misfit, Step, adapt
 from ..transfer.kernel import Kernel, kernel_of
 from ..transfer.log import Source, note_kernel, read_ansor, steps_of

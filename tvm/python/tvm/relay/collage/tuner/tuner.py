@@ -17,12 +17,12 @@ from typing import Any
 
 import tvm
 
-from ..costs.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
-from ..progress import OnStep, steps_untold, waiting
+from ..measure.candidate.candidate import CandidateModule
+from ..messages.progress import OnStep, steps_untold, waiting
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source
 from ..tuning.logs import Line, best_lines, lines_of, read_log, records_of

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 
 import tvm
 
-from ..file_kinds import kind_of
-from ..files import parse_json
+from ..files.kinds import kind_of
+from ..files.text import parse_json
 from .metaschedule_records import RECORDS, WORKLOADS, read_pairs
 from .record import Record, TuningLogError
 from .records import KINDS, TuningRecords

@@ -19,7 +19,7 @@ from typing import Any
 import tvm
 from tvm.meta_schedule.database import Database, JSONDatabase
 
-from ..files import parse_json
+from ..files.text import parse_json
 from .record import CannotTravel, Record
 
 CONFIG: dict[str, Any] = {

@@ -17,8 +17,8 @@ from typing import Any
 
 import tvm
 
-from ..external import is_external_function
 from ..relay_util.changed_context import changed_context
+from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, operator_calls, tensors_of
 from . import ansor_records, autotvm_records, metaschedule_records
 from .record import CannotTravel, Record

@@ -11,10 +11,10 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ..backends.targets import available_targets
 from ..integration import OPTION
-from ..option_flags import add_flags, given_flags, shown, values_of
 from ..options import PREFIX, option_table
-from ..targets import available_targets
+from ..options.flags import add_flags, given_flags, shown, values_of
 from .pass_config import as_tvmc_errors, enables, options_in
 
 # What the file is for in which tvmc's --config has its defaults; it names this host.

@@ -18,14 +18,14 @@ from typing import Any
 import tvm
 from tvm_collage_hook import INTERRUPTED, end_on_interrupt, is_tvmc_with_collage
 
-from ..attached import add_report
+from ..compile.module_check import FixedShapes, check_fixed_shapes
 from ..errors import CollageError, ExecutorError
-from ..file_kinds import original_of
-from ..files import check_file_path
+from ..files.attached import add_report
+from ..files.kinds import original_of
+from ..files.text import check_file_path
 from ..integration import OPTION
 from ..machine.compiler import require_compiler
-from ..messages import last_line
-from ..module_check import FixedShapes, check_fixed_shapes
+from ..messages.foreign import last_line
 from ..options import PREFIX
 from . import arguments
 from .compilation import Compilation, current, under_way

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from ..messages import last_line
+from ..messages.foreign import last_line
 from .compilation import current
 
 _logger = logging.getLogger("TVMC")

@@ -13,8 +13,8 @@ from typing import Any
 
 from ..errors import OptionError
 from ..integration import OPTION
-from ..option_flags import parse_option
 from ..options import PREFIX, option_table
+from ..options.flags import parse_option
 from .compilation import current
 
 

@@ -21,11 +21,11 @@ from tvm.target import Target, TargetKind
 
 from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
+from ..backends.targets import parse_targets, split_targets
 from ..compile import host_target
 from ..errors import CollageError
-from ..external import is_external
-from ..messages import last_line
-from ..targets import parse_targets, split_targets
+from ..messages.foreign import last_line
+from ..relay_util.external import is_external
 from .compilation import current
 
 # Whether TVM's lists of target kinds and of their options are to be those of TVM alone.

@@ -15,7 +15,7 @@ from typing import Any
 from tvm import relay
 from tvm._ffi import get_global_func, register_object
 
-from ..records import read, read_json
+from ..files.records import read, read_json
 from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
 

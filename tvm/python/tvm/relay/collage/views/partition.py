@@ -7,7 +7,7 @@ import tvm
 from tvm._ffi import register_object
 
 from ..costs.cost import PartCost
-from ..records import read
+from ..files.records import read
 from .graph import SubGraph
 from .handle import View, call
 

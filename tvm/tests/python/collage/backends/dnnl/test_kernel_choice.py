@@ -23,8 +23,8 @@ from onednn_nets import (
 from tvm import relay
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.interface import TARGET_OPTIONS
-from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
 from tvm.relay.collage.costs.kernel import with_kernels
+from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part, time_kernels
 
 nn = relay.nn
 

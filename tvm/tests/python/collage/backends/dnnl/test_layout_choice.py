@@ -21,7 +21,6 @@ from onednn_nets import (
 )
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.backends.kernel_trials import steps_of_part, time_kernels
 from tvm.relay.collage.costs.kernel import (
     choices_of,
     for_candidates,
@@ -29,9 +28,11 @@ from tvm.relay.collage.costs.kernel import (
     part_with_kernels,
     with_kernels,
 )
+from tvm.relay.collage.estimators.kernel_choice import choose_kernels
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.exec.pool import Job
-from tvm.relay.collage.measured import choose_kernels, open_session
-from tvm.relay.collage.measured.estimator import MeasuredCostEstimator
+from tvm.relay.collage.measure.measured import MeasuredCostEstimator
+from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part, time_kernels
 
 nn = relay.nn
 LAYOUTS = ("any", "blocked", "channels last")

@@ -22,7 +22,7 @@ from tvm.relay import collage
 from tvm.relay.collage import optimizer, rules
 from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 nn = relay.nn

@@ -30,9 +30,9 @@ from tree import child_environment
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
-from tvm.relay.collage.plans import Plans
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.plans.competing.competing import Plans
 
 nn = relay.nn
 

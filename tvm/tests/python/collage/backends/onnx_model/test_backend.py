@@ -27,8 +27,8 @@ from tvm.relay.collage.backends import (
     get_backend,
     greedy_partition,
 )
-from tvm.relay.collage.external import mark_lone_part, on_one_thread
 from tvm.relay.collage.measure import deployable_module
+from tvm.relay.collage.relay_util.external import mark_lone_part, on_one_thread
 
 NAMES = ("onnxruntime", "openvino")
 
@@ -500,7 +500,7 @@ ASK = """
 import json, tvm
 from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.targets import parse_targets
+from tvm.relay.collage.backends.targets import parse_targets
 reason = get_backend({name!r}).available()
 try:
     parse_targets([collage.host_target(), tvm.target.Target({name!r})])

@@ -10,8 +10,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ...costs.kernel import KernelStep
-from ...timing.in_network import KernelRuns
+from ...costs.kernel import KernelRuns, KernelStep
 from ..interface import GRAPH_LEVEL, Backend, OwnKernels
 from .codegen import WINOGRAD_CHOICES, codegen, lower_function
 from .kernels import kernel_runs, kernel_steps

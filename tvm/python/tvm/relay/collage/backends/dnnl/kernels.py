@@ -21,9 +21,8 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ...costs.kernel import KernelStep, kernel_key, kernels_in
-from ...costs.weights import size_of
-from ...timing.in_network import KernelRuns
+from ...costs.kernel import KernelRuns, KernelStep, kernel_key, kernels_in
+from ...relay_util.walk import size_of
 from ..partition.description import to_json
 from ..partition.graph import Graph, Node
 

@@ -11,8 +11,8 @@ import tvm
 from onnx import helper
 from tvm import relay
 
-from ...external import COMPUTES_ALONE, is_on_one_thread
 from ...ops.onnx_node import AWAKE, NONE, threads_of
+from ...relay_util.external import COMPUTES_ALONE, is_on_one_thread
 from ..interface import GRAPH_LEVEL, Backend
 from .export import EXPORTED_OPS, export_function, why_not_exported
 

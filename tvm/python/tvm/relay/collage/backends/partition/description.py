@@ -15,7 +15,7 @@ from typing import Any
 import tvm
 from tvm import relay
 
-from ...external import is_on_one_thread
+from ...relay_util.external import is_on_one_thread
 from .graph import Graph, Node
 
 _FORMAT = 2

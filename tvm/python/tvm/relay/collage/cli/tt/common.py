@@ -18,12 +18,12 @@ from typing import Any
 
 from tvm_collage.interrupt import ended_by_interrupt
 
+from ...backends.targets import host_named
 from ...errors import CollageError, OptionError
 from ...exec.pool import WorkerPool
-from ...files import check_file_path
+from ...files.text import check_file_path
 from ...machine.load import LoadMeter
-from ...progress import OnStep, one_step, steps
-from ...targets import host_named
+from ...messages.progress import OnStep, one_step, steps
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
 from ...transfer.log import (

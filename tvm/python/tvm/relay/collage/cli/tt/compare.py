@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError, OptionError
-from ...files import check_file_path, why_no_file, write_whole
-from ...progress import steps
+from ...files.text import check_file_path, why_no_file, write_whole
+from ...messages.progress import steps
 from ...report.tuning_gain import plot_gains
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker

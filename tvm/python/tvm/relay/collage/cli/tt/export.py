@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ...errors import CollageError
-from ...files import check_file_path, make_folder
-from ...progress import steps
+from ...files.text import check_file_path, make_folder
+from ...messages.progress import steps
 from ...transfer import export_torch
 from ...transfer.export_torch import NETS
 from ..parser import add_progress

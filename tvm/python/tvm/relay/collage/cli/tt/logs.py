@@ -16,7 +16,7 @@ from typing import Any
 
 from ...costs.cost import format_seconds
 from ...errors import OptionError
-from ...files import check_file_path, make_folder, write_whole
+from ...files.text import check_file_path, make_folder, write_whole
 from ...transfer.choose import are_timed, shares
 from ...transfer.kernel import Kernel, to_comment
 from ...transfer.kernel_text import texts_of

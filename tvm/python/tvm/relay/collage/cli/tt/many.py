@@ -20,14 +20,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ...backends.targets import host_named
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
-from ...files import check_file_path, make_folder, parse_json
+from ...files.text import check_file_path, make_folder, parse_json
 from ...machine.environment import cpu_model
-from ...progress import steps
-from ...targets import host_named
-from ...timing.comparison import paired_ratio
+from ...measure.race.comparison import paired_ratio
+from ...messages.progress import steps
 from ...transfer.choose import scores, shares
 from ...transfer.kernel import Kernel
 from ...transfer.log import sources_of

@@ -16,8 +16,8 @@ from importlib import resources
 from typing import Any
 
 from ...costs.cost import FLAGS
-from ...file_kinds import PLACEMENT_FORMAT
-from ...placement.json_form import VERSION
+from ...files.kinds import PLACEMENT_FORMAT
+from ...plans.placement.json_form import VERSION
 from ..head import MORE, head_lines
 from ..picture.arranged import arrange
 from ..picture.palette import report_looks

@@ -12,7 +12,7 @@ from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from ...backends import list_backends
-from ...plans import TVM_ALONE
+from ...plans.competing import TVM_ALONE
 from ..net import FREE, host_kind
 
 # Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM. Their yellow is

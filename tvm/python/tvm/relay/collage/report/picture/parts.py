@@ -13,8 +13,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from ...errors import CollageError, OptionError, UnknownPlanError
-from ...placement.seen import parts_at
-from ...plans import TVM_ALONE
+from ...plans.competing import TVM_ALONE
+from ...plans.placement.seen import parts_at
 from ..net import FREE, Known, Net, host_kind
 from ..times import time_text
 

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A candidate as the pass gives it, and what of it goes to workers as text, so that they build what
+this process would. Test: estimators/test_session.py, measure/candidate/test_pass_context.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from ..backends import find_backend
+from ..backends.accuracy import trades_accuracy
+from ..costs.kernel import KernelChoice
+from ..exec.reply import Unsupported
+from ..measure.candidate.candidate import CandidateModule, candidate_module
+from ..measure.candidate.pass_context import context_to_json
+from ..messages.foreign import describe
+from ..options import CollageOptions
+from ..process_wide.logs import warn_once
+from ..relay_util.external import TVM_BACKEND, is_external
+from ..tuner.tuner import Tuner
+from ..tuning import TuningRecords, records_in_force
+
+
+class Row:
+    """A candidate as the pass gives it."""
+
+    def __init__(self, mod: tvm.IRModule, target: Target, label: str) -> None:
+        self.mod, self.target, self.label = mod, target, label
+        self.external = is_external(target)
+        self.backend = target.kind.name if self.external else TVM_BACKEND
+        # As deployed: TVM sees the host target alone.
+        self.build_target = str(target.host if self.external or target.host else target)
+
+
+def written_down(
+    row: Row,
+    keywords: dict[str, Any],
+    records_for: Callable[[str], TuningRecords],
+    kernels: Sequence[KernelChoice] = (),
+) -> CandidateModule | str:
+    """A row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
+
+    `kernels`: those of the search."""
+    try:
+        mode = CollageOptions.current().verify
+        return candidate_module(
+            row.mod,
+            row.backend,
+            row.build_target,
+            keywords,
+            row.label,
+            records_for(row.build_target),
+            verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
+            computes_in=trades_accuracy(row.target) if row.external else "",
+            kernels=kernels if row.external else (),
+        )
+    except (Unsupported, ValueError, tvm.TVMError) as error:
+        return f"{row.label}: {describe(error)}"
+
+
+def build_options() -> dict[str, Any]:
+    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    context = tvm.transform.PassContext.current()
+    fields, left_out = context_to_json(context)
+    for name in left_out:
+        warn_once(
+            f"the PassContext's {name} holds code, which cannot go to worker processes: candidates "
+            "are measured without it"
+        )
+    return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
+
+
+def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
+    """The tuning records that a build for the target would use, and what a search's tuner has
+    found, for workers."""
+    records, left_out = records_in_force(target)
+    for name in left_out:
+        warn_once(
+            f"{name} does not show its records, which therefore cannot go to worker processes: "
+            "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
+            "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
+        )
+    if tuner is None or str(tuner.target) != str(target):
+        return records
+    return type(records)([*records, *tuner.records])
+
+
+def _is_verified(backend: str, mode: str) -> bool:
+    """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
+    no option helps it."""
+    found = find_backend(backend)
+    return mode != "none" or (found is not None and found.can_be_wrong)

@@ -1,0 +1,271 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one search measures with, as Collage's options say, made once and handed down.
+
+Test: estimators/test_session.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from ..backends import BUILTIN, find_backend
+from ..costs.kernel import KernelChoice
+from ..errors import BackendUnavailableError, DeviceError
+from ..exec.process import WorkerOptions
+from ..exec.time_limit import NO_LIMIT, SEARCHED, TimeLimit
+from ..measure.candidate.footprint import bytes_in_turn
+from ..measure.candidate.weights import CACHE_BYTES
+from ..measure.measured import MeasuredCostEstimator
+from ..measure.options import MeasureOptions
+from ..measure.progress import make_progress
+from ..measure.runner import Runner
+from ..options import CollageOptions
+from ..options.named import option
+from ..process_wide.logs import warn_once
+from ..rpc import DeviceInfo, DeviceRunner
+from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
+from ..store.key import stored_version
+from ..tuner.tuner import Tuner
+
+_logger = logging.getLogger(__name__)
+
+# More builds at once gain little and each holds a TVM in memory.
+_MOST_WORKERS = 8
+
+# Options of a session that are none of measuring.
+_OF_SESSION = (
+    "progress",
+    "store",
+    "retry_failed",
+    "rpc_tracker",
+    "rpc_key",
+    "rpc_wait",
+    "rpc_compiler",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Session:
+    """What a search measures with: workers with their store and their memory of costs, on devices
+    or here, a tuner where it tunes, the kernels that candidates' steps run by, and the limit of its
+    time."""
+
+    estimator: MeasuredCostEstimator
+    tuner: Tuner | None = None
+    kernels: tuple[KernelChoice, ...] = ()
+    limit: TimeLimit = NO_LIMIT
+
+    @property
+    def runner(self) -> Runner:
+        return self.estimator.runner
+
+
+@contextlib.contextmanager
+def open_session(
+    options: Any,
+    external_targets: Iterable[Target] = (),
+    network: tvm.IRModule | None = None,
+    limit: TimeLimit = NO_LIMIT,
+) -> Iterator[Session]:
+    """A Session by these CollageOptions for the block, after which its workers end. network: what
+    the candidates are parts of, where that is known; what it touches decides how cold theirs is.
+    limit: TimeIsUpError comes out of what is measured when the time of the search is over.
+
+    Workers import the modules of the user's own backends among `external_targets`. Raises
+    StoreError for a store that the options name and that will not do, and DeviceError.
+    """
+    network_bytes = CACHE_BYTES if network is None else bytes_in_turn(network)
+    check = functools.partial(limit.check, SEARCHED)
+    with _new_estimator(options, network_bytes, external_targets, check) as estimator:
+        try:
+            yield Session(estimator, limit=limit)
+        finally:
+            _logger.info("costs: %s", estimator.Summary())
+
+
+class OwnSession:
+    """The session of a CostEstimator that was given none, as one of TVM's API is.
+
+    Its options come with the PassContext of the pass that asks, so it is made when it is first
+    asked for; other measuring options, which the pass's network decides too, make another. Its
+    workers end with close(), with this object and with the interpreter.
+    """
+
+    def __init__(self) -> None:
+        self._session: Session | None = None
+        self._options: tuple[Any, ...] = ()
+        self._network_bytes = CACHE_BYTES
+
+    def set_network(self, network: tvm.IRModule) -> int:
+        """What candidates are parts of from now on; the bytes that it touches in turn."""
+        self._network_bytes = bytes_in_turn(network)
+        return self._network_bytes
+
+    def get(self) -> Session:
+        """The session of the current PassContext's options."""
+        current, network_bytes = CollageOptions.current(), self._network_bytes
+        measuring = measure_options(current, network_bytes)
+        options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
+        if self._session is None or options != self._options:
+            self.close()
+            self._session = Session(_new_estimator(current, network_bytes))
+            self._options = options
+        return self._session
+
+    def close(self) -> None:
+        """End the workers and forget the costs; the next measurement starts again."""
+        if self._session is not None:
+            self._session.estimator.close()
+        self._session = None
+
+
+def measure_options(
+    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+) -> MeasureOptions:
+    """How CollageOptions say that candidates for these targets are measured, in a network that
+    touches so many bytes."""
+    return MeasureOptions(
+        workers=options.workers or default_workers(),
+        build_timeout=options.measure_timeout,
+        run_timeout=options.measure_timeout,
+        budget_seconds=options.measure_seconds,
+        seed=options.seed,
+        compiler=options.rpc_compiler,
+        imports=own_backend_modules(external_targets),
+        network_bytes=network_bytes,
+    )
+
+
+def default_workers() -> int:
+    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
+    if not text.isdecimal() or int(text) < 1:
+        raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
+    return min(int(text), _MOST_WORKERS)
+
+
+def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
+    """The modules that define the user's own backends of these targets, for workers to import.
+
+    A script itself is none: its backends cannot be measured, which is logged. In place of one that
+    comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
+    """
+    modules = set()
+    for name in {target.kind.name for target in external_targets}:
+        backend = find_backend(name)
+        if backend is None or _is_ours(type(backend).__module__):
+            continue
+        module = type(backend).__module__
+        if module != "__main__":
+            modules.add(module)
+            continue
+        message = (
+            f"backend {name!r} is defined in the script that runs (__main__), which worker "
+            "processes cannot import, so none of its candidates can be measured: move the "
+            "backend and its registration into a module of their own and import that"
+        )
+        if name in BUILTIN:
+            raise BackendUnavailableError(message)
+        warn_once(message)
+    return tuple(sorted(modules))
+
+
+def open_store(
+    options: Any, measuring: MeasureOptions, device: DeviceInfo | None
+) -> StoredCosts | None:
+    """The store of costs that the options name, None for none; keys are those of the device.
+
+    A file that the user named must do: StoreError otherwise. Without the default one, a search
+    just measures.
+    """
+    path, is_named = store_path(options.store)
+    if path is None:
+        return None
+    try:
+        store = CostStore(path)
+    except StoreError as error:
+        if is_named:
+            raise
+        warn_once(f"{error}; costs are measured and not kept")
+        return None
+    environment = None
+    if device is not None:
+        environment = Environment.of_device(device.cpu, device.threads, measuring)
+    return StoredCosts(
+        store,
+        measuring,
+        functools.partial(version_of, device=device),
+        retry_failed=options.retry_failed,
+        environment=environment,
+    )
+
+
+def version_of(backend: str, device: DeviceInfo | None) -> str | None:
+    """The version that keys a backend's stored costs, the device's where one measures; None when
+    they cannot be stored."""
+    own = stored_version(backend)
+    return own if device is None else own and device.backends.get(backend)
+
+
+def _is_ours(module: str) -> bool:
+    """Whether a module is of Collage's own package, which workers have."""
+    return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
+
+
+def _new_estimator(
+    options: Any,
+    network_bytes: int,
+    external_targets: Iterable[Target] = (),
+    check: Callable[[], None] = lambda: None,
+) -> MeasuredCostEstimator:
+    measuring = measure_options(options, network_bytes, external_targets)
+    runner = _device_runner(options, measuring)
+    try:
+        return MeasuredCostEstimator(
+            measuring,
+            progress=make_progress(options.progress),
+            store=open_store(options, measuring, runner.info if runner else None),
+            runner=runner,
+            check=check,
+        )
+    except BaseException:
+        if runner is not None:
+            runner.close()
+        raise
+
+
+def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | None:
+    """The devices to measure on, None for this machine. Raises DeviceError."""
+    if not options.rpc_tracker:
+        if options.rpc_key:
+            raise DeviceError(
+                option("rpc_key")
+                + " is set, "
+                + option("rpc_tracker", "relay.collage.rpc_tracker")
+                + " is not: give the "
+                "tracker's 'host:port' as well, or neither"
+            )
+        return None
+    worker_options = WorkerOptions(
+        imports=measuring.imports,
+        memory_limit_bytes=measuring.memory_limit_bytes,
+        startup_seconds=measuring.startup_timeout,
+    )
+    runner = DeviceRunner(
+        options.rpc_tracker, options.rpc_key, wait_seconds=options.rpc_wait, options=worker_options
+    )
+    try:
+        runner.check_compiler(options.rpc_compiler)
+    except BaseException:
+        runner.close()
+        raise
+    return runner

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates that TVM compiles are tuned before they are measured, where the options say so.
+
+Test: tuner/test_search.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import tvm
+from tvm.target import Target
+
+from ..measure.runner import Runner
+from ..rpc import DeviceRunner
+from ..tuner.device import DeviceTrials
+from ..tuner.session import shipped_of, tuning_session
+from ..tuning import TuningRecords, records_in_force
+from .row import Row, build_options, written_down
+from .session import Session, default_workers, own_backend_modules
+
+
+@contextlib.contextmanager
+def tuning(
+    session: Session,
+    options: Any,
+    mod: tvm.IRModule,
+    target: Target,
+    external_targets: Sequence[Target],
+) -> Iterator[Session]:
+    """The session with the tuner that the options ask for, which tunes TVM's candidates of `mod`
+    before they are measured in the block, and where they are."""
+    workers = options.workers or default_workers()
+    imports = own_backend_modules(external_targets)
+    shipped = shipped_of(options, mod, target, session.runner.is_here)
+    device = _device_of(session.runner, options)
+    with tuning_session(options, target, workers, imports, shipped, device) as tuner:
+        yield dataclasses.replace(session, tuner=tuner)
+
+
+def tune_rows(session: Session, rows: Sequence[Row]) -> None:
+    """Let the session's tuner, if it has one, tune the candidates that TVM compiles."""
+    tuner = session.tuner
+    if tuner is None:
+        return
+    keywords = build_options()
+    candidates = []
+    for row in rows:
+        if row.external or row.build_target != str(tuner.target) or not tuner.may_tune(row.mod):
+            continue
+        given, _ = records_in_force(row.build_target)
+        plain = written_down(row, keywords, lambda _, given=given: given)  # type: ignore[misc]
+        if not isinstance(plain, str):
+            candidates.append(
+                (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
+            )
+    session.runner.check(plain for plain, _ in candidates)
+    tuner.tune(candidates, session.estimator.estimate)
+
+
+def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
+    """Let the session's tuner tune a whole module, as one candidate of TVM's."""
+    tune_rows(session, [Row(mod, target, "whole module")])
+
+
+def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
+    """Where trials run, if not here. DeviceError."""
+    if not isinstance(runner, DeviceRunner) or not options.tunes():
+        return None
+    info = runner.info
+    return DeviceTrials(
+        runner.call_with_device, info.cpu, info.threads, info.num_threads, options.rpc_compiler
+    )
+
+
+def _with_records(
+    records: TuningRecords, row: Row, keywords: dict[str, Any], given: TuningRecords
+) -> Any:
+    """The candidate of a row with more records than those in force."""
+    return written_down(row, keywords, lambda _: type(records)([*given, *records]))

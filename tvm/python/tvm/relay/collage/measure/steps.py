@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What workers are asked to do for a candidate, and what their replies say of its cost.
+
+Test: measure/test_measured.py, measure/test_steps.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from ..backends.registry import has_own_threads, why_not_here
+from ..costs.cost import Cost, CostStatus
+from ..costs.failure import failed_cost
+from ..exec.pool import Job
+from ..exec.reply import Reply
+from ..exec.resolve import path_of
+from ..relay_util.external import TVM_BACKEND
+from .candidate.candidate import CandidateModule
+from .options import MeasureOptions
+from .profiler.profile import measure_library
+
+
+def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
+    arguments = {
+        "candidate": candidate.to_json(),
+        "library": library,
+        "builder": options.builder,
+        "seed": options.seed,
+        "why_unavailable": path_of(why_not_here),
+    }
+    if options.compiler:
+        arguments["compiler"] = options.compiler
+    return _call(options.build_step, arguments, options.build_timeout)
+
+
+def reference_job(
+    options: MeasureOptions, candidate: CandidateModule, file: str, exact: bool = False
+) -> Job:
+    """exact: what it should compute with 64 bits."""
+    arguments = {
+        "candidate": candidate.to_json(),
+        "file": file,
+        "builder": options.builder,
+        "seed": options.seed,
+        "exact": exact,
+    }
+    return _call(options.reference_step, arguments, options.build_timeout)
+
+
+def measure_job(
+    options: MeasureOptions, candidate: CandidateModule, library: str, build: Any, tolerance: Any
+) -> Job:
+    """`tolerance` of the outputs beside the library's reference; None: there is none."""
+    reference = None if tolerance is None else reference_of(library)
+    arguments = {
+        "library": library,
+        "build": build,
+        "reference": reference,
+        "tolerance": tolerance,
+        # TVM's: layout transforms at their borders are timed apart.
+        "split_borders": candidate.backend == TVM_BACKEND,
+        "has_own_threads": has_own_threads(candidate.backend),
+        "network_bytes": options.network_bytes,
+        "seed": options.seed,
+        "budget_seconds": options.budget_seconds,
+        "interval_width": options.interval_width,
+        "sample_seconds": options.sample_seconds,
+        "why_unavailable": path_of(why_not_here),
+    }
+    files = (library,) if reference is None else (library, reference)
+    step = options.measure_step or path_of(measure_library)
+    return _call(step, arguments, options.run_timeout, files)
+
+
+def reference_of(library: str) -> str:
+    """The file of what TVM computes, beside a candidate's library."""
+    return f"{library}.npz"
+
+
+def _call(
+    function: str, arguments: dict[str, Any], seconds: float, files: tuple[str, ...] = ()
+) -> Job:
+    return Job("call", {"function": function, "arguments": arguments}, seconds, files)
+
+
+def cost_of(reply: Reply) -> Cost:
+    """The cost that a measuring step's reply stands for."""
+    if reply.outcome != "ok":
+        return failed_cost(reply, "run", CostStatus.RUN_FAILED)
+    try:
+        return Cost.measured(reply.value["samples"], reply.value.get("border_seconds", 0.0))
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return Cost.failed(CostStatus.RUN_FAILED, f"run: it answered no timings ({error!r})")
+
+
+def with_doubt(cost: Cost, doubt: str) -> Cost:
+    """`doubt`: why its outputs could not be compared, "" where they were or need not be."""
+    if not doubt or not cost.is_usable:
+        return cost
+    return dataclasses.replace(cost, message=f"not verified: {doubt}", unverified=True)
+
+
+def better(before: Cost | None, after: Cost) -> Cost:
+    """Of two measurements the one that others disturbed less, then the one known better; a failure
+    stays one."""
+    if before is None or not after.is_usable:
+        return after
+    return min(before, after, key=lambda cost: (cost.is_busy, cost.spread))

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collage's options: one table of names, defaults, ranges and meanings. Docs: docs/options.md."""
+
+from .table import (
+    PREFIX,
+    CollageOptions,
+    Option,
+    check_options,
+    option_table,
+    pass_options,
+    register,
+    split_style,
+    unknown_option,
+)
+
+__all__ = [
+    "PREFIX",
+    "CollageOptions",
+    "Option",
+    "check_options",
+    "option_table",
+    "pass_options",
+    "register",
+    "split_style",
+    "unknown_option",
+]

@@ -1,0 +1,300 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plans of a module that compete end to end, each with what makes its placement.
+
+Test: test_optimizer.py, plans/placement/test_plans.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tvm
+
+from ..backends.targets import TargetList
+from ..costs.cost import Cost, CostStatus, PartCost
+from ..costs.kernel import KernelChoice, choices_of
+from ..errors import UnknownBackendError
+from ..measure.profiler.kernel_trials import has_kernel_steps
+from ..messages.foreign import last_line
+from ..ops.onnx_node import LIBRARY
+from ..relay_util.external import is_external_function, is_on_one_thread, on_one_thread
+from ..tuning import TuningRecords
+from ..views.function_report import FunctionReport
+from .greedy import take_all
+from .placement import Machine, PlacedFunction, PlacedPart, Placement
+from .placement.describe import describe_functions, make_placement, placed_parts
+from .placement.made_with import current_opt_level
+from .placement.replay import as_deployed, rewrite
+
+# Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
+TVM_ALONE = "tvm"
+OP_LEVEL = "collage"
+# The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
+MERGED = "collage-merged"
+# The same with TVM's default schedules: tuning records that do not pay end to end do not ship.
+UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
+# The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
+# when that of all backends is over the budget.
+EXACT = "collage-exact"
+# Behind the name of a backend: it runs the model's file as a whole.
+ORIGINAL = "-original"
+# Behind the name of a plan of a small net: the same on the calling thread alone, without the time
+# that it takes to wake others.
+ONE_THREAD = "-one-thread"
+# The best new plans of a search of whole plans, by their ranks: graph-1, graph-2, ...
+SEARCHED = "graph-"
+
+
+class Plans:
+    """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
+
+    modules: name -> module for the host target. failed: plans that cannot be made, with the reason.
+    machine: where they are measured, None for this one. kernels: by which the steps of their parts
+    run, set before plans with parts are added.
+    """
+
+    def __init__(
+        self, prepared: tvm.IRModule, targets: TargetList, is_simplified: bool = True
+    ) -> None:
+        self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
+        self.failed: dict[str, Cost] = {}
+        self.machine: Machine | None = None
+        self.kernels: tuple[KernelChoice, ...] = ()
+        self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]]] = {}
+        self._prepared, self._targets = prepared, targets
+        self._opt_level, self._is_simplified = current_opt_level(), is_simplified
+        self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
+        self._originals: dict[str, str] = {}
+        self._tried: dict[str, Callable[[], dict[str, Any]]] = {}
+
+    def add_found(
+        self,
+        name: str,
+        mod: tvm.IRModule,
+        reports: list[FunctionReport],
+        cost: PartCost | None = None,
+    ) -> None:
+        """A plan of the pass, with its reports by function. `cost` stands in its placement for
+        what the pass was told about each part."""
+        self.modules[name] = as_deployed(mod, self.kernels)
+        searched = [report for report in reports if not report.skipped]
+
+        def parts() -> dict[str, list[PlacedPart]]:
+            found = {report.function: placed_parts(report.placement) for report in searched}
+            return found if cost is None else _with_cost(found, cost)
+
+        self._parts[name] = parts
+
+    def add_merged(self, reports: list[FunctionReport]) -> None:
+        """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
+        found = [report for report in reports if not report.skipped]
+        if all(report.merged is None for report in found):
+            return
+        parts = {r.function: placed_parts(r.merged or r.placement) for r in found}
+        self._add_made(MERGED, self.module_of(parts), parts)
+
+    def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> bool:
+        """A plan by its parts, or how it fails; False where an equal one is there already."""
+        made = self.module_of(parts)
+        others = () if isinstance(made, Cost) else self.modules.values()
+        if any(tvm.ir.structural_equal(made, other) for other in others):
+            return False
+        self._add_made(name, made, parts)
+        return True
+
+    def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
+        """Plans by name that a search of whole plans tried, which are no contestants."""
+        self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
+
+    def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule | Cost:
+        """The module with these parts by function, or how it fails to be made."""
+        try:
+            return as_deployed(rewrite(self._prepared, parts), self.kernels)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - it costs this plan alone
+            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+
+    def _add_made(
+        self, name: str, made: tvm.IRModule | Cost, parts: dict[str, list[PlacedPart]]
+    ) -> None:
+        if isinstance(made, Cost):
+            self.failed[name] = made
+        else:
+            self.modules[name] = made
+            self._parts[name] = lambda: parts
+
+    def parts_with_kernels(self) -> list[Any]:
+        """The functions of all that each backend takes whose steps have several kernels."""
+        found: list[Any] = []
+        for target in self._targets.external:
+            if has_kernel_steps(target.kind.name):
+                try:
+                    mod, _ = self._take_all(target)
+                except MemoryError:
+                    raise
+                except Exception:  # noqa: BLE001 - add_single_backends says what fails
+                    continue
+                found += filter(is_external_function, mod.functions.values())
+        return found
+
+    def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
+        """Those of `kernels` that steps of a plan may have."""
+        parts = filter(is_external_function, self.modules[name].functions.values())
+        used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
+        return tuple(choice for choice in self.kernels if choice.step in used)
+
+    def _take_all(self, target: Any) -> tuple[tvm.IRModule, list[FunctionReport]]:
+        """The plan of a backend alone."""
+        name = target.kind.name
+        if name not in self._alone:
+            self._alone[name] = take_all(self._prepared, TargetList(self._targets.host, (target,)))
+        return self._alone[name]
+
+    def add_single_backends(self) -> None:
+        """Each external backend alone: it takes all that it can, TVM the rest.
+
+        A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
+        """
+        for target in self._targets.external:
+            name = target.kind.name
+            try:
+                cost = PartCost(CostStatus.UNKNOWN, None, f"{name} takes all that it can")
+                self.add_found(name, *self._take_all(target), cost)
+            except UnknownBackendError as error:
+                self.failed[name] = Cost.failed(CostStatus.UNSUPPORTED, str(error))
+            except MemoryError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
+                self.failed[name] = Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+
+    def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
+        """Add each external backend that reads the model's file, of which `whole` is a module of
+        one node, running that as it is."""
+        for target in self._targets.external:
+            name = target.kind.name + ORIGINAL
+            made = self.original_on(whole, target.kind.name)
+            if isinstance(made, Cost):
+                self.failed[name] = made
+            elif made is not None:
+                self.modules[name] = made
+                self._parts[name] = functools.partial(self._all_on, target.kind.name)
+                self._originals[name] = digest
+
+    def known_right(self) -> str:
+        """Return the plan whose outputs are right by definition: the file by the library that says
+        what they are, where there is one, or else TVM alone."""
+        name = LIBRARY + ORIGINAL
+        return name if name in self.modules else TVM_ALONE
+
+    def original_on(self, whole: tvm.IRModule, backend: str) -> tvm.IRModule | Cost | None:
+        """Return the model's file on a backend, None where this does not read it, or how that
+        fails. Where a run alone tells sizes, the library that runs nodes for TVM takes it."""
+        (target,) = (each for each in self._targets.external if each.kind.name == backend)
+        try:
+            mod, _ = take_all(whole, TargetList(self._targets.host, (target,)))
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
+            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+        is_taken = any(map(is_external_function, mod.functions.values()))
+        return as_deployed(mod, ()) if is_taken or backend == LIBRARY else None
+
+    def _all_on(self, backend: str) -> dict[str, list[PlacedPart]]:
+        """Return one part for each function of the import, which the file stands for."""
+        cost = PartCost(CostStatus.UNKNOWN, None, f"{backend} runs the model's file")
+        return {
+            function.name: [
+                PlacedPart(
+                    backend,
+                    "original",
+                    f"{backend} on the model's file",
+                    tuple(i for i, node in enumerate(function.nodes) if "(" in node.text),
+                    (),
+                    True,
+                    cost,
+                )
+            ]
+            for function in self._described
+        }
+
+    def add_untuned(self) -> None:
+        """The plans of UNTUNED again, to be built without tuning records."""
+        for name, untuned in UNTUNED.items():
+            if name in self.modules:
+                self.modules[untuned] = self.modules[name].clone()
+                self._parts[untuned] = self._parts[name]
+
+    def add_on_one_thread(self) -> None:
+        """Each plan again, to run on the calling thread alone."""
+        for name, module in list(self.modules.items()):
+            self.modules[name + ONE_THREAD] = on_one_thread(module)
+            self._parts[name + ONE_THREAD] = self._parts[name]
+            if name in self._originals:
+                self._originals[name + ONE_THREAD] = self._originals[name]
+
+    def same_as(self) -> dict[str, str]:
+        """Plans that are another's module over again, backends and all, each with the first such.
+
+        Untuned plans are built otherwise, so they are equal only to each other.
+        """
+        found: dict[str, str] = {}
+        first: list[str] = []
+        for name, module in self.modules.items():
+            rivals = [o for o in first if (o in UNTUNED.values()) == (name in UNTUNED.values())]
+            equal = (o for o in rivals if tvm.ir.structural_equal(self.modules[o], module))
+            other = next(equal, None)
+            if other is None:
+                first.append(name)
+            else:
+                found[name] = other
+        return found
+
+    def is_untuned(self, module: tvm.IRModule) -> bool:
+        """Whether it is the module of a plan that is built without tuning records."""
+        untuned = (self.modules.get(name) for name in UNTUNED.values())
+        return any(module.same_as(own) for own in untuned if own is not None)
+
+    @functools.cached_property
+    def _described(self) -> list[PlacedFunction]:
+        return describe_functions(self._prepared)
+
+    @property
+    def parts(self) -> list[dict[str, list[PlacedPart]]]:
+        """Parts by function of each plan of the import that has a module."""
+        return [self._parts[name]() for name in self.modules if name not in self._originals]
+
+    @property
+    def placed(self) -> list[str]:
+        """Names of all plans with a placement, those that were tried last."""
+        return [*self._parts, *self._tried]
+
+    def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
+        """What makes the placement of a plan that is built in force of these tuning records; it
+        raises PlacementError when the plan has none."""
+        parts = self._parts.get(name) or self._tried[name]
+        return lambda: make_placement(
+            name,
+            self._prepared,
+            self._targets.host,
+            self._described,
+            parts(),
+            self._opt_level,
+            self.machine,
+            records,
+            # Of a plan without a module all: a step that is not there is passed over.
+            self.kernels_of(name) if name in self.modules else self.kernels,
+            name in self.modules and is_on_one_thread(self.modules[name]["main"]),
+            self._is_simplified,
+            self._originals.get(name, ""),
+        )
+
+
+def _with_cost(parts: dict[str, list[PlacedPart]], cost: PartCost) -> dict[str, list[PlacedPart]]:
+    return {
+        function: [dataclasses.replace(part, cost=cost) for part in found]
+        for function, found in parts.items()
+    }

@@ -1,0 +1,326 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How whole plans are built and measured end to end, the same for the guard and for the search.
+
+Test: plans/graph_search/test_guard.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tvm
+
+from ...compile.executors import GRAPH, VM, exportable, has_several_ways
+from ...compile.module_check import open_inputs, shapes_text
+from ...costs.cost import Cost, CostStatus
+from ...errors import MachineError
+from ...exec.arrays import save_arrays, sets_of
+from ...exec.forks import run_in_forks
+from ...exec.launch import make_scratch
+from ...exec.machine_fault import blaming_the_compiler, machine_errors
+from ...exec.reply import Unsupported
+from ...exec.spent import phase
+from ...exec.time_limit import BUILT, NO_LIMIT, TimeLimit
+from ...machine.compiler import require_compiler
+from ...measure.candidate.inputs import describe_inputs, random_tensor
+from ...measure.outputs.tolerance import output_tolerance
+from ...measure.race.comparison import Comparison, compare
+from ...measure.race.interleave import Contestant
+from ...messages.foreign import describe, last_line
+from ...process_wide.interrupts import interrupts_kept
+from ...relay_util.walk import operator_calls
+from .shared_weights import SharedWeights
+
+# A run goes one way of several that a model has, as its inputs say: so many sets of made-up inputs
+# are run, and what counts is their mean. That assumes that made-up inputs go each way about as
+# often as real ones; a way that none of them goes is neither timed nor compared.
+SETS = 4
+
+
+class GuardUnavailable(Exception):
+    """The model cannot be measured end to end, whatever its plan; the message says why. `failed`:
+    plans that ran and are known to be wrong, or to fail."""
+
+    def __init__(self, message: str, failed: Collection[str] = ()) -> None:
+        super().__init__(message)
+        self.failed = failed
+
+
+class Inputs(NamedTuple):
+    """Arrays by name; how many sets of them are stacked there (0: one, which is not), and whether
+    any of them is made up."""
+
+    arrays: Mapping[str, np.ndarray]
+    sets: int
+    has_made_up: bool
+
+    def rows(self) -> list[dict[str, np.ndarray]]:
+        """Return each set by itself."""
+        return sets_of(self.arrays, self.sets)
+
+
+class Truth(NamedTuple):
+    """Right outputs, those of all sets one set after the other, on these inputs. tolerance: how far
+    off them others may be where rounding alone takes them further than the model's types say.
+    is_of_import: whether the import is known to give them, and its 64 bits may judge, too."""
+
+    inputs: Inputs
+    outputs: Sequence[np.ndarray]
+    tolerance: float = 0.0
+    is_of_import: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class EndToEnd:
+    """How the whole plans of a module are built and measured.
+
+    build(module) -> library, of the executor that is named, of a model ``mod_name``. samples:
+    inputs by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be
+    off of plans with parts of backends that trade accuracy. imports: modules that the processes
+    import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
+    measure.compare does, which is the default. is_here: whether that is on this machine.
+    ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
+    files alone. telling(plan) -> shows, around a block, that a plan is built after all.
+    limit: where it is set a fork builds the guard's plans, so that one that hangs or crashes does
+    not take the others along, and rounds end in time. truth: what the outputs are to be, and on
+    which inputs. exact(inputs) -> outputs that were computed with 64 bits, or None, asked where
+    outputs differ.
+    """
+
+    build: Callable[[tvm.IRModule], Any]
+    samples: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+    accuracy_budget: float = 0.0
+    imports: Sequence[str] = ()
+    mod_name: str = "default"
+    compiler: str = ""
+    comparer: Callable[..., list[Comparison]] | None = None
+    is_here: bool = False
+    ship: Callable[[tvm.IRModule], Any] | None = None
+    executor: str = GRAPH
+    telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    limit: TimeLimit = NO_LIMIT
+    truth: Truth | None = None
+    exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
+
+    def inputs_of(self, reference: tvm.IRModule) -> Inputs:
+        """Inputs of a plan. GuardUnavailable when they cannot be made up."""
+        has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
+        has_ways = self.executor == VM and has_several_ways(reference)
+        sets = SETS if has_ways and has_made_up else 0
+        return Inputs(make_inputs(reference, self.seed, self.samples, sets), sets, has_made_up)
+
+    def tolerance(self, reference: tvm.IRModule) -> float:
+        """Return how far off the right ones outputs of a plan may be."""
+        return max(output_tolerance(reference), self.truth.tolerance if self.truth else 0.0)
+
+    @property
+    def trusts_import(self) -> bool:
+        """Tell whether the import, and its 64 bits, may say what is right."""
+        return self.truth is None or self.truth.is_of_import
+
+    @contextlib.contextmanager
+    def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
+        """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
+        made up; MachineError without a C++ compiler or without room for temporary files."""
+        inputs = self.truth.inputs if self.truth else self.inputs_of(reference)
+        if not self.compiler:
+            require_compiler()
+        with make_scratch() as folder:
+            file, truth = os.path.join(folder, "inputs.npz"), ""
+            with machine_errors("the inputs of whole plans cannot be written"):
+                save_arrays(file, inputs.arrays)
+                if self.truth:
+                    truth = os.path.join(folder, "truth.npz")
+                    save_arrays(truth, {f"output_{i}": a for i, a in enumerate(self.truth.outputs)})
+            exact = None
+            if self.exact and self.trusts_import:
+                exact = functools.cache(functools.partial(self.exact, inputs))
+            yield Scratch(folder, file, inputs.has_made_up, inputs.sets, truth, exact)
+
+    def make_files(
+        self,
+        plans: Mapping[str, tvm.IRModule],
+        folder: str,
+        on_plan: Callable[[str, int], None] = lambda name, done: None,
+        weights: SharedWeights | None = None,
+    ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
+        """Files by plan, a failed comparison for each plan that has none, and the libraries, None
+        for one that a fork has built.
+
+        weights: where those of all plans go, which are in each file otherwise.
+        """
+        if self.limit.is_set and weights is None:
+            return self._make_in_forks(plans, folder, on_plan)
+        built, failures = build_all(plans, self.build, on_plan)
+        files, unlinked = link_all(built, folder, self.compiler, weights)
+        return files, [*failures, *unlinked], {name: built[name] for name in files}
+
+    def _make_in_forks(
+        self, plans: Mapping[str, tvm.IRModule], folder: str, on_plan: Callable[[str, int], None]
+    ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
+        def make(name: str, place: str) -> dict[str, Any]:
+            os.mkdir(place)
+            built, failures = build_all({name: plans[name]}, self.build)
+            files, unlinked = link_all(built, place, self.compiler)
+            return {
+                "files": list(files.values()),
+                "failures": [item.cost.to_json() for item in (*failures, *unlinked)],
+            }
+
+        # The less TVM has to compile the sooner: what a plan leaves of its share of the time is for
+        # those behind it.
+        order = sorted(plans, key=lambda name: len(operator_calls(plans[name]["main"])))
+        tasks = {
+            name: functools.partial(make, name, os.path.join(folder, f"plan_{index}"))
+            for index, name in enumerate(order)
+        }
+        replies = run_in_forks(tasks, lambda left: self.limit.left(BUILT) / left, on_plan)
+        files, failures = {}, []
+        for name, reply in replies.items():
+            if reply.type == MachineError.__name__:
+                raise MachineError(reply.message)
+            costs = [Cost.failed(CostStatus.COMPILE_FAILED, reply.message)]
+            if reply.outcome == "ok":
+                costs = [Cost.from_json(fields) for fields in reply.value["failures"]]
+                for file in reply.value["files"]:
+                    files[name] = Linked(*file)
+            failures += [Comparison(name, cost) for cost in costs]
+        return files, failures, dict.fromkeys(files)
+
+    def compare(
+        self,
+        files: Mapping[str, Linked],
+        scratch: Scratch,
+        references: Sequence[str],
+        rounds: int,
+        limits: Mapping[str, float],
+        **options: Any,
+    ) -> list[Comparison]:
+        """The comparison of these libraries on the inputs there; further options are those of
+        measure.compare."""
+        contestants = [
+            Contestant.of_library(
+                name,
+                file.library,
+                scratch.inputs,
+                mod_name=self.mod_name,
+                weights=file.weights,
+                sets=scratch.sets,
+            )
+            for name, file in files.items()
+        ]
+        if self.limit.is_set:
+            options["seconds"] = max(0.0, self.limit.left())
+        options |= {"truth": scratch.truth, "exact": scratch.exact}
+        asked = (contestants, references, rounds, limits)
+        return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
+
+
+class Linked(NamedTuple):
+    """A plan's library as a file; `weights` says where its weights are if they are elsewhere."""
+
+    library: str
+    weights: str = ""
+
+
+@dataclasses.dataclass(frozen=True)
+class Scratch:
+    """A folder for libraries, a file of inputs, whether any of these is made up, and how many sets
+    of them are stacked there (0: one, which is not); a file of right outputs, "" where nobody knows
+    them, and what computes outputs with 64 bits."""
+
+    folder: str
+    inputs: str
+    has_made_up: bool
+    sets: int = 0
+    truth: str = ""
+    exact: Callable[[], Sequence[np.ndarray] | None] | None = None
+
+
+def build_all(
+    plans: Mapping[str, tvm.IRModule],
+    build: Callable[[tvm.IRModule], Any],
+    on_plan: Callable[[str, int], None] = lambda name, done: None,
+) -> tuple[dict[str, Any], list[Comparison]]:
+    """Libraries by plan, and a failed comparison for each plan that does not build."""
+    libraries, failures = {}, []
+    for done, (name, module) in enumerate(plans.items()):
+        on_plan(name, done)
+        try:
+            with (
+                machine_errors(f"plan {name} cannot be built"),
+                phase("build"),
+                interrupts_kept(),
+            ):
+                libraries[name] = build(module)
+        except (MemoryError, MachineError):
+            raise
+        except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
+            failures.append(
+                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, last_line(error)))
+            )
+    return libraries, failures
+
+
+def link_all(
+    libraries: Mapping[str, Any], folder: str, compiler: str, weights: SharedWeights | None = None
+) -> tuple[dict[str, Linked], list[Comparison]]:
+    """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
+    files: dict[str, Linked] = {}
+    failures = []
+    options = {"cc": compiler} if compiler else {}
+    for index, (name, built) in enumerate(libraries.items()):
+        library = exportable(built)
+        file = os.path.join(folder, f"plan_{index}.so")
+        try:
+            with (
+                machine_errors(f"plan {name} cannot be linked"),
+                blaming_the_compiler(compiler),
+                phase("build"),
+            ):
+                if weights is None:
+                    library.export_library(file, **options)
+                    files[name] = Linked(file)
+                else:
+                    files[name] = Linked(file, weights.export(library, file, **options))
+        except MachineError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as one that does not build
+            failures.append(
+                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, describe(error)))
+            )
+    return files, failures
+
+
+def make_inputs(
+    mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray], sets: int = 0
+) -> dict[str, np.ndarray]:
+    """Inputs of the module's main by name: the samples, and normal random ones for the others; or
+    so many sets of them, stacked. GuardUnavailable where there can be none."""
+    generator = np.random.default_rng(seed)
+    try:
+        rows = describe_inputs(mod, samples)
+    except Unsupported as error:
+        shapes = {n: s for n, s in open_inputs(mod).items() if n not in samples}
+        reason = str(error)
+        if shapes:
+            reason = (
+                f"inputs with open dimensions ({shapes_text(shapes)}) cannot be made up: give such "
+                "inputs by the option sample_inputs, or fix their shapes"
+            )
+        raise GuardUnavailable(reason) from error
+
+    def one_set() -> dict[str, np.ndarray]:
+        return {row["name"]: random_tensor(row, generator) for row in rows}
+
+    if not sets:
+        return {**one_set(), **samples}
+    made = [{**one_set(), **samples} for _ in range(sets)]
+    return {name: np.stack([each[name] for each in made]) for name in made[0]}

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graph-level search: whole plans of a module, tried end to end, of which the best join the guard.
+
+It asks Search (genomes.py) for genomes, makes plans of them (space.py), has them measured (what the
+caller gives: trials.py) and tells. What a plan took is kept in the store as it is known, so a
+search that was killed goes on where it was. The same seed, store and trials give the same search.
+Test: plans/graph_search/test_search.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...costs.cost import Cost
+from .genomes import Genome, Search
+from .known import KnownPlans
+from .libraries import GuardUnavailable
+from .space import Parts, PlanSpace
+
+# So many times in a row only plans that are known already: the search ends.
+_MOST_REPEATS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanTrial:
+    """A plan that was tried.
+
+    name: "trial-1" for the first. key: of its parts. label: its parts by backend. cost: what it
+    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far
+    takes, None before one ran. is_stored: whether an earlier search measured it.
+    """
+
+    name: str
+    key: str
+    label: str
+    cost: Cost
+    seconds: float
+    best_seconds: float | None
+    is_stored: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphSearch:
+    """How a search of whole plans went.
+
+    genes: groups of operators that it chose for. base: what the op-level plan
+    takes, which all were measured beside. ended: why it stopped. best: parts by function of the
+    best plans that ran, by their keys, the best first.
+    """
+
+    strategy: str
+    genes: int = 0
+    trials: tuple[PlanTrial, ...] = ()
+    base: float | None = None
+    ended: str = ""
+    best: Mapping[str, Parts] = dataclasses.field(default_factory=dict, repr=False)
+
+    def placed(self) -> dict[str, Parts]:
+        """Parts by function of the plans that ran, by the names of their trials."""
+        return {trial.name: self.best[trial.key] for trial in self.trials if trial.key in self.best}
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values: `trials` in the order in which they were tried; times in seconds."""
+        return {
+            "strategy": self.strategy,
+            "genes": self.genes,
+            "op_level_seconds": self.base,
+            "ended": self.ended,
+            "trials": [
+                {
+                    "name": trial.name,
+                    "plan": trial.label,
+                    "status": trial.cost.status,
+                    "seconds": trial.cost.seconds,
+                    "message": trial.cost.message,
+                    "flags": list(trial.cost.flags),
+                    "after_seconds": trial.seconds,
+                    "best_seconds": trial.best_seconds,
+                    "is_stored": trial.is_stored,
+                }
+                for trial in self.trials
+            ],
+        }
+
+
+def search_plans(
+    space: PlanSpace,
+    measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
+    known: KnownPlans,
+    *,
+    strategy: str,
+    population: int,
+    trials: int,
+    seconds: float,
+    seed: int,
+    clock: Callable[[], float] = time.monotonic,
+    on_trials: Callable[[int], None] | None = None,
+) -> GraphSearch:
+    """Try up to `trials` plans, `population` at a time, in about so many seconds.
+
+    `measure` answers for plans by key. The first seed of the space is the plan that the others are
+    measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
+    cannot be measured; what was found before stands.
+    """
+    began = clock()
+    search = Search(space.choices, space.seeds(), strategy, population=population, seed=seed)
+    costs: dict[str, Cost] = {}
+    parts_of: dict[str, Parts] = {}
+    history: list[PlanTrial] = []
+
+    def is_over() -> bool:
+        return clock() - began >= seconds
+
+    def next_plans(count: int) -> dict[str, list[Genome]]:
+        """Genomes of plans that are new, by key; those of known plans are told at once."""
+        found: dict[str, list[Genome]] = {}
+        for _ in range(_MOST_REPEATS):
+            genomes = search.ask(count - len(found))
+            for genome in genomes:
+                parts = space.parts_of(genome)
+                key = space.key_of(parts)
+                if key in costs:
+                    search.tell({genome: costs[key].seconds})
+                else:
+                    parts_of[key] = parts
+                    found.setdefault(key, []).append(genome)
+            if not genomes or len(found) >= count or is_over():
+                break
+        return found
+
+    ended = "all trials were made"
+    while len(history) < trials:
+        if is_over():
+            ended = "its time was over"
+            break
+        batch = next_plans(min(population, trials - len(history)))
+        if not batch:
+            ended = "its time was over" if is_over() else "it found no other plan"
+            break
+        stored = {key: cost for key in batch if (cost := known.look_up(key)) is not None}
+        new = {key: parts_of[key] for key in batch if key not in stored}
+        try:
+            measured = measure(new) if new else {}
+        except GuardUnavailable as error:
+            if not history:
+                raise
+            ended = f"whole plans could no longer be measured: {error}"
+            break
+        for key, genomes in batch.items():
+            cost = costs[key] = stored.get(key) or measured[key]
+            label = space.label_of(parts_of[key])
+            if key in measured:
+                known.keep(key, label, cost)
+            search.tell(dict.fromkeys(genomes, cost.seconds))
+            best = min((c.seconds for c in costs.values() if c.seconds is not None), default=None)
+            name = f"trial-{len(history) + 1}"
+            history.append(PlanTrial(name, key, label, cost, clock() - began, best, key in stored))
+        if on_trials is not None:
+            on_trials(len(history))
+    ran = {key: cost.seconds for key, cost in costs.items() if cost.seconds is not None}
+    order = sorted(ran, key=lambda key: ran[key])
+    base = history[0].cost.seconds if history else None
+    return GraphSearch(
+        strategy, len(space.genes), tuple(history), base, ended, {k: parts_of[k] for k in order}
+    )

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the phases of one `optimize` read and hand on. Test: test_optimizer.py."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import tvm
+
+from ..backends.accuracy import traders_in
+from ..backends.targets import TargetList
+from ..exec.spent import phase
+from ..exec.time_limit import NO_LIMIT, TimeLimit
+from ..tuning import TuningRecords
+from ..views.function_report import FunctionReport
+from .competing import Plans
+from .graph_search.space import Replans
+from .original import Original
+from .run_pass import is_all_measured
+
+# Of one run as the op-level search expects it.
+_SMALL_SECONDS = 2e-3
+
+
+class Phases:
+    """Seconds by phase."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        began = time.perf_counter()
+        try:
+            with phase(name):
+                yield
+        finally:
+            self.seconds[name] = time.perf_counter() - began
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What all phases of one call read: a module to place, and how it is to be built.
+
+    samples: inputs by name. records: the tuning records that the user gave. plans: those that
+    compete, to which the phases add. clock: where they write their seconds. limit: by when they
+    have to end. original: how the module agrees with the model's file, None where none was named.
+    """
+
+    prepared: tvm.IRModule
+    targets: TargetList
+    options: Any
+    build_options: dict[str, Any]
+    samples: Mapping[str, Any]
+    executor: str
+    records: TuningRecords
+    plans: Plans
+    clock: Phases
+    limit: TimeLimit = NO_LIMIT
+    original: Original | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class OpLevel:
+    """What the op-level search found: the module with its parts, and how it came to them.
+
+    records: those that the user gave, and those that tuning found. transfers: how many trials of
+    other kernels' schedules came to what.
+    """
+
+    partitioned: tvm.IRModule
+    reports: list[FunctionReport]
+    replans: Replans
+    counts: dict[str, Any]
+    records: TuningRecords
+    transfers: Mapping[str, int]
+
+    def is_small(self) -> bool:
+        """Whether it may spend more time on waking threads than they save."""
+        return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
+
+    def ships_unmeasured(self) -> bool:
+        """Whether it may ship though nobody ran it whole: each of its parts was measured, and none
+        trades accuracy, since nobody compared what comes of it."""
+        return not traders_in(self.partitioned) and is_all_measured(self.reports)

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Placements: what runs where in a module, saved to a file and replayed without measuring."""
+
+from ...costs.cost import PartCost
+from .file import save_placement
+from .seen import SeenPlans
+from .types import (
+    Composite,
+    Machine,
+    MadeWith,
+    Node,
+    PlacedFunction,
+    PlacedPart,
+    Placement,
+    Tuning,
+    load_placement,
+)
+
+__all__ = [
+    "Composite",
+    "MadeWith",
+    "Machine",
+    "Node",
+    "PartCost",
+    "PlacedFunction",
+    "PlacedPart",
+    "Placement",
+    "SeenPlans",
+    "Tuning",
+    "load_placement",
+    "save_placement",
+]

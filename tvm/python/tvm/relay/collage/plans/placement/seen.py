@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The placements of all plans of one module together, each function and each distinct part once:
+what a report holds of them, so that any can be drawn, saved and replayed.
+
+Test: plans/placement/test_seen.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from ...costs.kernel import KernelChoice
+from ...errors import PlacementError, UnknownPlanError
+from ...files.records import described
+from ...options.named import option
+from .json_form import from_json, to_json
+from .types import KEY, MadeWith, Node, PlacedFunction, PlacedPart, Placement
+
+Part = TypeVar("Part")  # a record, or its JSON value
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenFunction:
+    """A global function, and the parts that plans have of it."""
+
+    name: str = described("the global function")
+    key: str = described("hash of its structure, without the values of weights", **KEY)
+    weights: str = described("hash of the values of its weights", **KEY)
+    nodes: tuple[Node, ...] = described("by index")
+    parts: tuple[PlacedPart, ...] = described("of all plans, each once")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenPlan:
+    """A plan by the places of its parts."""
+
+    plan: str = described("its name, as in the table of plans; trial-N: of the graph search")
+    made_with: MadeWith = described("checked when the placement is replayed")
+    kernels: tuple[KernelChoice, ...] = described("by which kernel steps of its parts run")
+    parts: dict[str, tuple[int, ...]] = described("by function, positions in its parts", minimum=0)
+    one_thread: bool = described("as of a placement", default=False)
+    original: str = described("as of a placement", default="")
+
+
+@dataclasses.dataclass(frozen=True)
+class SeenPlans:
+    """Plans of one module; `placement` gives each back."""
+
+    functions: tuple[SeenFunction, ...] = described("by name", default=())
+    plans: tuple[SeenPlan, ...] = described("in the order in which they were made", default=())
+
+    @classmethod
+    def of(cls, placements: Mapping[str, Placement]) -> SeenPlans:
+        """Placements of one module by the names of their plans."""
+        if not placements:
+            return cls()
+        first = next(iter(placements.values()))
+        tables: dict[str, _Table] = {f.name: _Table() for f in first.functions}
+        plans = []
+        for name, placement in placements.items():
+            parts = {f.name: tables[f.name].places(f.parts) for f in placement.functions}
+            made = (placement.made_with, placement.kernels, parts)
+            how = (placement.one_thread, placement.original)
+            plans.append(SeenPlan(name, *made, *how))
+        functions = (
+            SeenFunction(f.name, f.key, f.weights, f.nodes, tuple(tables[f.name].parts))
+            for f in first.functions
+        )
+        return cls(tuple(functions), tuple(plans))
+
+    def names(self) -> list[str]:
+        return [plan.plan for plan in self.plans]
+
+    def placement(self, name: str) -> Placement:
+        """UnknownPlanError where there is no plan of that name."""
+        found = next((plan for plan in self.plans if plan.plan == name), None)
+        if found is None:
+            known = ", ".join(self.names()) or "none"
+            raise UnknownPlanError(f"there is no plan {name!r}: the plans are {known}")
+        functions = tuple(
+            PlacedFunction(f.name, f.key, f.weights, f.nodes, tuple(parts))
+            for f in self.functions
+            for parts in [parts_at(f.parts, found.parts.get(f.name, ()), name, f.name)]
+        )
+        how = (found.one_thread, found.original)
+        return Placement(name, found.made_with, functions, found.kernels, *how)
+
+
+def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
+    """The parts of a function that a plan has. PlacementError for a place where none stands."""
+    places = list(places)
+    wrong = [place for place in places if not 0 <= place < len(parts)]
+    if wrong:
+        raise PlacementError(
+            f"the report is damaged: plan {plan!r} has part {wrong[0]} of @{name}, of which there "
+            f"are {len(parts)}: build again with " + option("report", "the option report"),
+            "file",
+        )
+    return [parts[place] for place in places]
+
+
+def can_be_saved(placement: Placement) -> bool:
+    """Whether a file can hold it: an attribute of a composite may be what none holds. Nodes, the
+    same of all plans, are not looked at: a search of whole plans may have tried hundreds."""
+    functions = tuple(dataclasses.replace(f, nodes=()) for f in placement.functions)
+    with contextlib.suppress(PlacementError):
+        from_json(Placement, to_json(dataclasses.replace(placement, functions=functions)))
+        return True
+    return False
+
+
+class _Table:
+    """Parts, each once, in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.parts: list[PlacedPart] = []
+        self._place_of: dict[str, int] = {}  # by all that is in a part, which may hold lists
+
+    def places(self, parts: Iterable[PlacedPart]) -> tuple[int, ...]:
+        """Where these stand, new ones at the end."""
+        return tuple(map(self._place, parts))
+
+    def _place(self, part: PlacedPart) -> int:
+        place = self._place_of.setdefault(repr(part), len(self.parts))
+        if place == len(self.parts):
+            self.parts.append(part)
+        return place

@@ -1,0 +1,322 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole plans as options ask for them: how they are built, searched, and compared for what ships.
+
+Test: test_optimizer.py, plans/graph_search/test_optimize.py.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tvm
+from tvm.relay.backend import Executor, Runtime
+
+from ..compile import build_whole
+from ..compile.compiled_parts import CompiledParts
+from ..compile.executors import GRAPH, VM, executor_of
+from ..costs.cost import Cost
+from ..costs.kernel import for_candidates
+from ..errors import OptionError
+from ..estimators.row import build_options
+from ..estimators.session import measure_options, open_store, own_backend_modules, version_of
+from ..exec.time_limit import BUILT, WHOLE_PLANS
+from ..machine.cpu_lock import cpus_for_building
+from ..measure.candidate.candidate import calls_of
+from ..measure.runner import Runner
+from ..messages.progress import one_step, steps
+from ..options.named import option
+from ..relay_util.external import is_on_one_thread
+from ..rpc import DeviceRunner
+from ..tuning import TuningRecords
+from .competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from .graph_search import (
+    EndToEnd,
+    GraphSearch,
+    GuardResult,
+    GuardUnavailable,
+    Limits,
+    PlanSpace,
+    guard,
+    search_plans,
+)
+from .graph_search.known import KnownPlans
+from .graph_search.space import Parts
+from .graph_search.trials import open_trials
+from .job import Job, OpLevel
+from .original import NONE as NO_ORIGINAL
+from .original import Original, check, exact_outputs
+from .placement.describe import describe_functions
+
+# So many of the best plans that the guard lacks join it, which judges them by a fresh run.
+BEST = 3
+# From so many different plans on their kernels are compiled once: two backends alone, TVM alone and
+# the op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says
+# why), which costs less than the other plans save. Its library is a few percent larger than the one
+# that was measured, so that a limit of its size rules this out; not where plans are searched, which
+# would take many times as long: there the limit is that of the library that was measured.
+_SHARE_KERNELS = 4
+NONE = "none"
+
+_logger = logging.getLogger(__name__)
+
+
+def check_search(options: Any) -> None:
+    """OptionError for a search of whole plans without the guard."""
+    if options.graph_search != NONE and not options.guard:
+        raise OptionError(
+            option("graph_search")
+            + " searches whole plans, of which the guard ships one: leave "
+            + option("guard")
+            + " on, or set "
+            + option("graph_search")
+            + " to 'none'"
+        )
+
+
+def check_original(job: Job, model: Any) -> Original | None:
+    """How the module agrees with its original, a file or an ONNX model; None for none.
+    OriginalError where it does not."""
+    if not model or model == NO_ORIGINAL:
+        return None
+    how = EndToEnd(
+        functools.partial(_build_plan, job, job.records),
+        job.samples,
+        job.options.seed,
+        mod_name=job.build_options.get("mod_name", "default"),
+        executor=job.executor,
+        limit=job.limit,
+    )
+    with (
+        job.clock.phase("original"),
+        one_step("comparing", "the model with its original", job.options.progress),
+        cpus_for_building(),
+    ):
+        return check(model, job.prepared, how)
+
+
+def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
+    """How whole plans are built and measured."""
+    ship = functools.partial(_build_plan, job, found.records)
+    compiled = None
+    if (
+        job.executor == GRAPH
+        and CompiledParts.can_build(job.build_options)
+        and (_is_searched(job, found) or _shares_kernels(job))
+    ):
+        compiled = CompiledParts(job.targets.host)
+    return EndToEnd(
+        functools.partial(ship, compiled=compiled),
+        job.samples,
+        job.options.seed,
+        job.options.accuracy_budget,
+        own_backend_modules(job.targets.external),
+        job.build_options.get("mod_name", "default"),
+        job.options.rpc_compiler,
+        runner.compare,
+        runner.is_here,
+        ship if compiled else None,
+        job.executor,
+        functools.partial(one_step, "building", kind=job.options.progress),
+        job.limit,
+        job.original.truth if job.original else None,
+        functools.partial(exact_outputs, job.prepared, limit=job.limit),
+    )
+
+
+def _shares_kernels(job: Job) -> bool:
+    if job.options.guard_library_mb:
+        return False
+    return len(job.plans.modules) - len(job.plans.same_as()) >= _SHARE_KERNELS
+
+
+def _is_searched(job: Job, found: OpLevel) -> bool:
+    return job.options.graph_search != NONE and bool(found.replans)
+
+
+def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
+    """The search of whole plans, whose best are added; None without one."""
+    if not _is_searched(job, found) or job.limit.left(WHOLE_PLANS) <= 0:
+        return None
+    with job.clock.phase("graph search"):
+        try:
+            return search_whole_plans(job, found, how, runner)
+        except GuardUnavailable as error:
+            _logger.warning("whole plans are not searched: %s", error)
+            return None
+
+
+def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
+    """The plan that ships, what the guard measured, and why it could not measure."""
+    if not job.options.guard:
+        return OP_LEVEL, None, ""
+    failed: Collection[str] = ()
+    with job.clock.phase("guard"):
+        if job.limit.left(BUILT) > 0:
+            try:
+                guarded = _guard(job.plans, job.options, how)
+                return guarded.winner, guarded, ""
+            except GuardUnavailable as error:
+                skipped, failed = str(error), error.failed
+        else:
+            skipped = option("search_seconds") + " leaves no time for it"
+    is_measured = how.trusts_import and found.ships_unmeasured()
+    name = OP_LEVEL if is_measured else job.plans.known_right()
+    if name in failed:
+        name = TVM_ALONE
+    _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
+    return name, None, skipped
+
+
+def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
+    """The guard's result. GuardUnavailable says why it could not measure."""
+    # Rounds follow the builds, and others follow these while plans cannot be told apart.
+    with steps("guard", options.progress, is_open=True) as on_step:
+        return guard(
+            plans.modules,
+            TVM_ALONE,
+            how,
+            failed=plans.failed,
+            same_as=plans.same_as(),
+            rounds=options.guard_rounds,
+            seconds=options.guard_seconds,
+            limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+            on_step=on_step,
+        )
+
+
+def _build_plan(
+    job: Job, records: TuningRecords, module: tvm.IRModule, compiled: CompiledParts | None = None
+) -> Any:
+    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
+    records alone, it is for a file and costs what is new in it."""
+    is_untuned = job.plans.is_untuned(module)
+    used = TuningRecords() if is_untuned else records
+    with used.in_force():
+        # Kernels that are shared run on all threads.
+        is_serial = is_on_one_thread(module["main"])
+        if compiled is not None and not is_untuned and not is_serial:
+            return compiled.build(module, opt_level=None, **job.build_options)
+        # A plan of the model's file needs no VM for what TVM's graph executor cannot run.
+        executor = executor_of(job.build_options, module)
+        return build_whole(module, job.targets.host, executor, job.build_options)
+
+
+def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch:
+    """Search as the options say, and add the best plans to the job's.
+
+    GuardUnavailable where whole plans cannot be measured.
+    """
+    plans, options = job.plans, job.options
+    space = PlanSpace(found.replans, job.targets.host.kind.name, plans.parts)
+    if not space.genes:
+        return GraphSearch(options.graph_search, ended="no operator can run on several backends")
+    first = space.parts_of(space.seeds()[0])
+    reference = space.key_of(first)
+    with contextlib.ExitStack() as held:
+        # It may end before its last trial: when its time is up, or no other plan is found.
+        on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
+        on_step("plans tried", 0, options.graph_search_trials)
+        known = held.enter_context(known_plans(job, found.records, runner, how.samples, reference))
+        base = known.look_up(reference)
+        beside = plans.module_of(first)
+        if isinstance(beside, Cost):
+            raise GuardUnavailable(f"the op-level plan cannot be made again: {beside.Summary()}")
+        trials = held.enter_context(open_trials(beside, how, (base and base.seconds) or 0.0))
+
+        tried = 0
+
+        def on_trials(done: int) -> None:
+            nonlocal tried
+            tried = done
+            on_step("plans tried", done, options.graph_search_trials)
+
+        def on_wait(text: str) -> None:
+            on_step(text, tried, options.graph_search_trials, is_waiting=True)
+
+        def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:
+            others = {k: plans.module_of(p) for k, p in parts.items() if k != reference}
+            failed = {k: made for k, made in others.items() if isinstance(made, Cost)}
+            costs = trials.measure({k: others[k] for k in others if k not in failed}, on_wait)
+            return {**costs, **failed, reference: Cost.given(trials.base)}
+
+        search = search_plans(
+            space,
+            measure,
+            known,
+            strategy=options.graph_search,
+            population=options.graph_search_population,
+            trials=options.graph_search_trials,
+            seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
+            seed=options.graph_search_seed,
+            on_trials=on_trials,
+        )
+    plans.add_tried(search.placed())
+    added = 0
+    for parts in search.best.values():
+        if added == BEST:
+            break
+        added += plans.add_new(f"{SEARCHED}{added + 1}", parts)
+    return search
+
+
+@contextlib.contextmanager
+def known_plans(
+    job: Job,
+    records: TuningRecords,
+    runner: Runner,
+    samples: Mapping[str, np.ndarray],
+    reference: str,
+) -> Iterator[KnownPlans]:
+    """What the store knows of the module's plans that were measured beside the plan `reference`;
+    nothing where a backend has no version."""
+    device = runner.info if isinstance(runner, DeviceRunner) else None
+    versions = {str(each): version_of(each.kind.name, device) for each in job.targets.external}
+    depends_on = {
+        **build_options(),
+        "backends": versions,
+        "executor": _built_by(job),
+        "tuning": records.digest() if len(records) else "",
+        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(job.plans.kernels)],
+        "beside": reference,
+        "accuracy_budget": job.options.accuracy_budget,
+        "samples": _digest(samples),
+        **calls_of(job.prepared),
+        **({"judged_by": job.original.agreement.by} if job.original else {}),
+    }
+    store = None
+    if None not in versions.values():
+        store = open_store(job.options, measure_options(job.options), device)
+    try:
+        module = " ".join(function.key for function in describe_functions(job.prepared))
+        is_quiet = functools.cache(lambda: runner.is_quiet())
+        yield KnownPlans(store, module, str(job.targets.host), depends_on, is_quiet)
+    finally:
+        if store is not None:
+            store.close()
+
+
+def _built_by(job: Job) -> list[str]:
+    """What options of the build come to: one that is not given is as good as its default."""
+    if job.executor == VM:
+        return [VM]  # it takes none
+    defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}
+    return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **job.build_options}.items())
+
+
+def _text(value: Any) -> str:
+    """A runtime itself prints its name alone."""
+    return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
+
+
+def _digest(arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()[:16]

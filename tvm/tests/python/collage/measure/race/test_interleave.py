@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Interleaved comparison of contestants on a virtual clock."""
+
+import collections
+import functools
+import math
+import os
+import subprocess
+import time
+from importlib import import_module
+
+import numpy as np
+import pytest
+from measure_fakes import contestant, measure
+from tvm.relay.collage.errors import MachineError
+from tvm.relay.collage.exec import launch
+from tvm.relay.collage.exec.arrays import save_arrays
+from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.measure.compare import comparison, interleave
+
+pytestmark = pytest.mark.usefixtures("forked_workers")
+Stage = import_module("tvm.relay.collage.exec.contestant").Stage
+
+# On a virtual clock nothing is to be warmed up for seconds of the wall's.
+compare = functools.partial(measure.compare, warm_seconds=0.0)
+measure_interleaved = functools.partial(measure.measure_interleaved, warm_seconds=0.0)
+
+
+def test_the_best_comes_first_with_exact_ratios():
+    contestants = [
+        contestant("slow", [4e-3, 4e-3]),
+        contestant("fast", [2e-3]),
+        contestant("middle", [3e-3]),
+    ]
+    results = compare(contestants, reference="slow", rounds=8)
+    assert [r.name for r in results] == ["fast", "middle", "slow"]
+    assert [r.ratio_to_best.value for r in results] == pytest.approx([1.0, 1.5, 2.0])
+    assert all(r.output_error == 0.0 and r.cost.rounds == 8 for r in results)
+    assert results[2].samples == pytest.approx((4e-3,) * 8)
+    assert "1.500 of the best" in results[1].Summary()
+
+
+def test_each_round_wakes_all_once_in_changing_order(tmp_path):
+    log = str(tmp_path / "log")
+    measure_interleaved([contestant(n, log=log) for n in "abc"], rounds=10, seed=3)
+    text = (tmp_path / "log").read_text()
+    text = text[3:]  # one run each at the opening
+    runs = 4  # of a wake
+    wakes = [text[i : i + runs] for i in range(0, len(text), runs)]
+    assert all(len(set(wake)) == 1 for wake in wakes)
+    rounds = ["".join(w[0] for w in wakes[i : i + 3]) for i in range(0, len(wakes), 3)]
+    assert len(rounds) == 10 and all(sorted(r) == list("abc") for r in rounds)
+    assert len(collections.Counter(rounds)) > 2
+
+
+@pytest.mark.parametrize("load", [0.0, 0.4])
+def test_what_others_took_in_the_rounds_marks_all_costs(monkeypatch, load):
+    monkeypatch.setattr(interleave.LoadMeter, "load", lambda meter: load)
+    results = compare([contestant("a", [1e-3]), contestant("b", [2e-3])], rounds=8)
+    assert [item.cost.load for item in results] == [load, load]
+    assert ("busy" in results[0].cost.flags) == (load > 0)
+
+
+def test_the_first_run_of_a_wake_is_discarded():
+    """Runs of 100, 1, 1, 1 ms over and over, in step with the wakes."""
+    result = measure_interleaved([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], rounds=5)
+    assert result["a"].seconds == pytest.approx([1e-3] * 5)
+
+
+def test_a_wake_warms_up_for_the_time_given(monkeypatch):
+    now, asked = [0.0], []
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+
+    class Counted:
+        def run(self):
+            pass
+
+        def seconds(self, number):
+            asked.append(number)
+            now[0] += 3e-3 * number  # by the wall clock
+            return 1e-3 * number
+
+    stage = Stage()
+    with pytest.raises(RuntimeError, match="no contestant is open"):
+        stage.time(3, 2, 0.0)
+    stage._model = Counted()
+    assert stage.time(3, 2, 0.02) == pytest.approx([1e-3] * 3)
+    assert asked == [2] * (4 + 3), "24 ms are the first of at least 20"
+    asked.clear()
+    stage.time(3, 2, 0.0)
+    assert asked == [2] * (1 + 3)
+
+
+def test_who_fails_is_out_and_the_others_go_on(monkeypatch):
+    monkeypatch.setattr(launch, "subprocess", subprocess)  # which may fail to start
+    contestants = [
+        contestant("good"),
+        contestant("dies", deed="segfault", at=20),
+        contestant("hangs", deed="hang", at=20),
+        contestant("raises at once", deed="raise"),
+        measure.Contestant("nowhere", "nowhere:at_all"),
+        measure.Contestant("cannot start", "x:y", environment={"PYTHONHOME": "/no/such/place"}),
+    ]
+    results = compare(contestants, reference="good", rounds=12, run_timeout=4.0)
+    statuses = {r.name: r.cost.status for r in results}
+    assert statuses == {
+        "good": "measured",
+        "dies": "crashed",
+        "hangs": "timeout",
+        "raises at once": "run_failed",
+        "nowhere": "run_failed",
+        "cannot start": "machine_fault",
+    }
+    assert results[0].name == "good" and results[0].cost.rounds == 12
+    assert all(r.ratio_to_best is None for r in results[1:])
+
+
+def test_a_wrong_contestant_never_wins():
+    right, wrong = contestant("right", [2e-3]), contestant("wrong", [1e-3], outputs=[[1.0, 2.1]])
+    best, worst = compare([wrong, right], reference="right", rounds=6)
+    assert (best.name, worst.name) == ("right", "wrong")
+    assert worst.cost.status == "wrong_result" and worst.output_error == pytest.approx(0.05)
+    assert "off by 0.05" in worst.cost.message and worst.samples == ()
+    free = compare([wrong, right], reference="right", rounds=6, rtol=None)
+    assert free[0].name == "wrong"
+
+
+def test_given_outputs_count_before_those_of_any_reference(tmp_path):
+    truth = str(tmp_path / "truth.npz")
+    save_arrays(truth, {"output_0": np.array([1.0, 2.2])})
+    others = [contestant("tvm"), contestant("right", outputs=[[1.0, 2.2]])]
+    results = compare(others, reference="tvm", rounds=3, truth=truth)
+    assert [(r.name, r.cost.status, r.reference) for r in results] == [
+        ("right", "measured", comparison.ORIGINAL),
+        ("tvm", "wrong_result", comparison.ORIGINAL),
+    ]
+    assert results[0].output_error < 1e-6
+
+
+# Of the largest value, 1: TVM is 5e-4 off what 64 bits give.
+BY_64_BITS = [np.array([1.0, 0.5])]
+TVM_ROUNDS = [[1.0, 0.5005]]
+
+
+@pytest.mark.parametrize(
+    "reference, own, is_right",
+    [
+        (TVM_ROUNDS, 0.5, True),  # exact
+        (TVM_ROUNDS, 0.50005, True),  # within the limit of it
+        (TVM_ROUNDS, 0.4996, True),  # nearer than TVM, on the other side
+        (TVM_ROUNDS, 0.4994, False),  # further
+        ([[1.0, 0.5]], 0.4996, False),  # TVM is exact
+        ([[1.0, 0.7]], 0.6, False),  # that is no rounding of TVM's
+        ([[1.0, 0.7]], 0.5, True),
+    ],
+)
+def test_who_is_no_further_from_64_bits_than_tvm_is_right(reference, own, is_right):
+    asked = []
+
+    def exact():
+        asked.append(1)
+        return BY_64_BITS
+
+    contestants = [contestant("tvm", outputs=reference), contestant("other", outputs=[[1.0, own]])]
+    found = compare(contestants, reference="tvm", rounds=3, exact=exact)
+    by_name = {item.name: item.cost for item in found}
+    assert by_name["tvm"].status == "measured" and len(asked) == 1
+    assert by_name["other"].status == ("measured" if is_right else "wrong_result")
+    assert ("beside tvm, and by" in by_name["other"].message) == is_right
+    without = compare(contestants, reference="tvm", rounds=3, exact=lambda: None)
+    assert {item.name: item.cost.status for item in without}["other"] == "wrong_result"
+
+
+def test_64_bits_are_not_asked_for_where_outputs_agree():
+    def exact():
+        raise AssertionError("it is asked")
+
+    results = compare([contestant("a"), contestant("b")], reference="a", rounds=3, exact=exact)
+    assert all(item.cost.status == "measured" for item in results)
+
+
+def test_tvm_too_is_judged_by_64_bits_where_there_is_an_original(tmp_path):
+    truth = str(tmp_path / "truth.npz")
+    save_arrays(truth, {"output_0": np.array([1.0, 0.50001])})
+    plans = [contestant("tvm", outputs=TVM_ROUNDS), contestant("other", outputs=[[1.0, 0.6]])]
+    options = {"truth": truth, "exact": lambda: BY_64_BITS}
+    results = compare(plans, reference="tvm", rounds=3, **options)
+    assert [item.cost.status for item in results] == ["measured", "wrong_result"]
+    assert "beside the original, and by 5.0e-04 beside 64 bits" in results[0].cost.message
+
+
+def test_a_failed_reference_leaves_outputs_uncompared():
+    broken = measure.Contestant("broken", "nowhere:at_all")
+    results = compare([broken, contestant("a")], reference="broken", rounds=6)
+    assert results[0].cost.is_usable and results[0].output_error is None
+
+
+def test_the_next_reference_counts_when_the_first_has_no_outputs():
+    broken = measure.Contestant("broken", "nowhere:at_all")
+    wrong = contestant("wrong", outputs=[[1.0, 3.0]])
+    preferred = ["broken", "a", "wrong"]
+    results = compare([broken, wrong, contestant("a")], preferred, rounds=3)
+    assert [(r.name, r.cost.status, r.reference) for r in results] == [
+        ("a", "measured", "a"),
+        ("broken", "run_failed", None),
+        ("wrong", "wrong_result", "a"),
+    ]
+
+
+def test_who_is_far_too_slow_is_given_up_with_the_samples_that_it_has():
+    """Its first rounds are compared with the same rounds of the best."""
+    contestants = [contestant("fast"), contestant("slow", [4e-3]), contestant("close", [2e-3])]
+    results = compare(contestants, rounds=9, give_up_ratio=3.0)
+    assert [(r.name, len(r.samples)) for r in results] == [("fast", 9), ("close", 9), ("slow", 6)]
+    assert results[2].cost.status == "measured"
+    assert results[2].ratio_to_best == pytest.approx((4.0, 4.0, 4.0))
+    assert results[2].cost.message == "given up as far too slow after 6 rounds"
+    without = compare(contestants, rounds=9)
+    assert [len(r.samples) for r in without] == [9, 9, 9]
+
+
+def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
+    """Four runs of 0.6 s are no hang, though each request may take 2 s only."""
+    slow = measure.Contestant("slow", "measure_fakes:sleeper", {"seconds": 0.6})
+    results = compare([slow], rounds=1, run_timeout=2.0)
+    assert results[0].cost.is_usable, results[0].cost
+
+
+def test_a_request_may_take_so_many_times_what_its_runs_took_by_the_wall_clock():
+    """Whose own clock tells of a fourth of a run takes four times as long."""
+    allowed = {}
+
+    class Worker:
+        pid = os.getpid()
+
+        def call(self, command, arguments, seconds):
+            allowed[command] = seconds
+            if command == "outputs":
+                np.savez(arguments["file"], output_0=np.zeros(1))
+            opened = {"seconds": 1.0, "wall_seconds": 4.0, "memory_bytes": 0}
+            return Reply("ok", {"open": opened, "time": [1.0] * 3}.get(command))
+
+    class Spares:
+        take = staticmethod(lambda options: Worker())
+        give = staticmethod(lambda options, worker: None)
+
+    found = measure_interleaved([contestant("a")], 2, spares=Spares, run_timeout=10.0, runs=3)
+    assert found["a"].seconds == [1.0, 1.0]
+    assert allowed["outputs"] == 10.0 + 5 * 4.0 and allowed["time"] == 10.0 + 5 * 4 * 4.0
+
+
+def test_modules_of_ones_own_are_imported_before_the_contestants_start():
+    result = measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
+    assert result["a"].failure.status == "machine_fault"
+    assert "no_such_module" in result["a"].failure.message
+    result = measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
+    assert result["a"].failure is None
+
+
+def test_without_a_temporary_folder_one_error_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
+    with pytest.raises(MachineError, match="No such file.*set TMPDIR"):
+        measure.measure_interleaved([contestant("a")])
+
+
+def test_callers_errors():
+    with pytest.raises(ValueError, match="'c' is none of the contestants"):
+        compare([contestant("a")], reference="c")
+    with pytest.raises(ValueError, match="names of their own"):
+        measure_interleaved([contestant("a"), contestant("a")])
+
+
+def array(*values):
+    return [np.array(values, "float32")]
+
+
+@pytest.mark.parametrize(
+    "a, b, error",
+    [
+        (array(1, 2), array(1, 2), 0.0),
+        (array(1, 2.5), array(1, 2), 0.25),
+        (array(0, 0), array(0, 0), 0.0),
+        (array(1, 0), array(0, 0), math.inf),
+        (array(1, math.nan), array(1, 2), math.inf),
+        (array(1, math.nan), array(1, math.nan), 0.0),
+        (array(1, math.inf), array(1, math.inf), 0.0),
+        (array(1, math.inf), array(1, 2), math.inf),
+        (array(1, 2), array(1, math.inf), math.inf),
+        (array(1), array(1, 2), math.inf),
+        ([], array(1), math.inf),
+        ([], [], 0.0),
+        (array(), array(), 0.0),
+    ],
+)
+def test_output_error(a, b, error):
+    assert measure.output_error(a, b) == error
+
+
+def test_who_was_given_up_is_never_the_best(monkeypatch):
+    # The machine was fast in the first rounds: the short median is the smaller one.
+    samples = {
+        "stayed": measure.Samples("stayed", [1e-3] * 6 + [9e-3] * 8),
+        "left": measure.Samples("left", [5e-3] * 6, left="given up"),
+    }
+    monkeypatch.setattr(comparison, "measure_interleaved", lambda *_, **__: samples)
+    best, other = compare([contestant("left"), contestant("stayed")])
+    assert (best.name, other.name) == ("stayed", "left")
+    assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0
+    assert other.cost.message == "given up"
+
+
+def test_small_outputs_are_off_an_original_by_a_share_of_numbers_near_one():
+    small, off = [np.full(3, 1e-3)], [np.full(3, 1e-3 + 4e-7)]
+    assert comparison.output_error(off, small) == pytest.approx(4e-4)
+    assert comparison.output_error(off, small, comparison.LEAST_SCALE) == pytest.approx(8e-5)
+    large = [np.full(3, 2.0)]
+    args = [np.full(3, 2.2)], large
+    assert comparison.output_error(*args, comparison.LEAST_SCALE) == comparison.output_error(*args)
