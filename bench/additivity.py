@@ -55,7 +55,7 @@ from tvm.relay.collage.measure.candidate.inputs import describe_inputs
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
 from tvm.relay.collage.measure.profiler.in_network import Place
-from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.relay_util.external import TVM_BACKEND
 from tvm.relay.collage.report.kernels import match_kernels
 from tvm_collage.threads import default_threads

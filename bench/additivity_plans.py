@@ -18,9 +18,9 @@ from tvm.relay.collage.estimators.session import Session
 from tvm.relay.collage.measure import CandidateModule, Cost
 from tvm.relay.collage.measure.candidate.footprint import bytes_in_turn
 from tvm.relay.collage.optimizer import partition
-from tvm.relay.collage.plans.competing.competing import OP_LEVEL, TVM_ALONE
-from tvm.relay.collage.plans.competing.placement.describe import placed_parts
-from tvm.relay.collage.plans.competing.placement.replay import as_deployed, rewrite
+from tvm.relay.collage.plans.competing import OP_LEVEL, TVM_ALONE
+from tvm.relay.collage.plans.placement.describe import placed_parts
+from tvm.relay.collage.plans.placement.replay import as_deployed, rewrite
 from tvm.relay.collage.relay_util.external import is_external
 from tvm.relay.collage.report.kernels import part_candidates
 

@@ -30,7 +30,7 @@ from harness.records import machine_line
 from harness.sides import files_of, prepared, print_each
 from harness.tables import text_table
 from tvm.relay.collage import host_target
-from tvm.relay.collage.plans.competing.competing import TVM_ALONE
+from tvm.relay.collage.plans.competing import TVM_ALONE
 from tvm.relay.collage.tuning import load_records
 
 _ONEDNN = "dnnl -winograd=never"

@@ -34,7 +34,7 @@ from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Comparison, Contestant, compare
 from tvm.relay.collage.measure.candidate.candidate import deployable_module
 from tvm.relay.collage.measure.candidate.inputs import describe_inputs, random_inputs
-from tvm.relay.collage.plans.competing.competing import TVM_ALONE
+from tvm.relay.collage.plans.competing import TVM_ALONE
 
 
 def chain(backends: Sequence[str], channels: int, size: int) -> tvm.IRModule:

@@ -31,7 +31,7 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Contestant, measure_interleaved, output_error
 from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, output_tolerance
-from tvm.relay.collage.messages.foreign.foreign import last_line
+from tvm.relay.collage.messages.foreign import last_line
 
 TVM = "tvm"
 # By how much, at most, rounding moves a number of a type.

@@ -42,7 +42,7 @@ PEERS = (ONNXRUNTIME, OPENVINO)
 INPUTS, LIBRARY = "inputs.npz", "LIB.so"
 # The command, as a function of a process of its own; and what it says where it is at fault.
 COMMAND = "real_files:run_command"
-TRUTH = "tvm.relay.collage.plans.competing.original.runtimes:run_original"
+TRUTH = "tvm.relay.collage.plans.original.runtimes:run_original"
 _FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
 # What becomes of a file; a refusal has one line, and nothing beside it.
 RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"

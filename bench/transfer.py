@@ -27,7 +27,7 @@ from harness.resume import Book, Job, run
 from harness.tables import markdown_table, milliseconds
 
 if TYPE_CHECKING:
-    from tvm.relay.collage.messages.foreign.progress import OnStep
+    from tvm.relay.collage.messages.progress import OnStep
 
 # A net's figures of machines with vectors of another width stand beside each other.
 KEY = ["net", "vector_bits"]

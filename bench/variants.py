@@ -50,7 +50,7 @@ from tvm.relay.collage.compile import build_library, host_target
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.plans.competing.run_pass import partition
+from tvm.relay.collage.plans.run_pass import partition
 
 RUNNER, GRAPH_MODULE, RUN_ALONE = "runner", "GraphModule", "run alone"
 SPREAD, NOT_SPREAD = "spread", "not spread"

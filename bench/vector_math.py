@@ -35,7 +35,7 @@ from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import Contestant, compare
-from tvm.relay.collage.plans.competing.greedy import greedy_partition
+from tvm.relay.collage.plans.greedy import greedy_partition
 from tvm.relay.collage.relay_util.external import is_external_function
 
 SIDES = OURS, STOCK, ONEDNN, NUMPY = "ours", "stock", "onednn", "numpy"

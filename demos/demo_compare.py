@@ -91,7 +91,7 @@ def beside_each_other(
     each in a process of its own; options are those of measure.compare. Tells how far it is."""
     from tvm.relay.collage.exec.arrays import save_arrays
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.messages.foreign.progress import steps
+    from tvm.relay.collage.messages.progress import steps
 
     with (
         tempfile.TemporaryDirectory(prefix="collage-demo-") as folder,

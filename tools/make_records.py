@@ -142,7 +142,7 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
     which says how it was made; answers how many kernels there are. ValueError where the file would
     be too large, or hold nothing."""
     import tvm
-    from tvm.relay.collage.files.text.text import write_whole
+    from tvm.relay.collage.files.text import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build
     from tvm.relay.collage.transfer.kernel import to_comment
     from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor

@@ -72,7 +72,7 @@ def at_seconds(request: dict[str, Any]) -> Facts:
     from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import files_of, prepared
     from tvm.relay.collage.measure import Contestant, compare
-    from tvm.relay.collage.messages.foreign.foreign import last_line
+    from tvm.relay.collage.messages.foreign import last_line
 
     from .kernels import LOGS, probe_machine, slow_kernels
     from .record import rows_of

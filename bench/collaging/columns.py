@@ -29,12 +29,12 @@ from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.estimators.kernel_choice import choose_kernels
 from tvm.relay.collage.estimators.session import Session, open_session
 from tvm.relay.collage.measure import Contestant, compare
-from tvm.relay.collage.messages.foreign.foreign import last_line
-from tvm.relay.collage.plans.competing.competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
-from tvm.relay.collage.plans.competing.graph_search import coarse_plans
-from tvm.relay.collage.plans.competing.graph_search.decide import simplest_first
-from tvm.relay.collage.plans.competing.graph_search.search import GraphSearch
-from tvm.relay.collage.plans.competing.run_pass import options_set, partition
+from tvm.relay.collage.messages.foreign import last_line
+from tvm.relay.collage.plans.competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from tvm.relay.collage.plans.graph_search import coarse_plans
+from tvm.relay.collage.plans.graph_search.decide import simplest_first
+from tvm.relay.collage.plans.graph_search.search import GraphSearch
+from tvm.relay.collage.plans.run_pass import options_set, partition
 from tvm.relay.collage.report import is_single
 from tvm.relay.collage.tuning import TuningRecords, load_records
 

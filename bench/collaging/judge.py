@@ -14,7 +14,7 @@ from typing import Any
 from harness.sides import ratio_of, row_of
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.race.comparison import best_first
-from tvm.relay.collage.plans.competing.graph_search.guard import choose
+from tvm.relay.collage.plans.graph_search.guard import choose
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,8 +25,8 @@ from tvm.relay.collage.estimators.kernel_choice import choose_kernels
 from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Comparison, Contestant
 from tvm.relay.collage.measure.race.comparison import paired_ratio
-from tvm.relay.collage.messages.foreign.foreign import last_line
-from tvm.relay.collage.plans.competing.competing import TVM_ALONE, Plans
+from tvm.relay.collage.messages.foreign import last_line
+from tvm.relay.collage.plans.competing import TVM_ALONE, Plans
 
 from .contestants import PEERS
 from .tables import interval_text

@@ -17,7 +17,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile.executors import why_vm
 from tvm.relay.collage.errors import CollageError
-from tvm.relay.collage.messages.foreign.foreign import describe
+from tvm.relay.collage.messages.foreign import describe
 from tvm.runtime.vm import Executable, VirtualMachine
 from tvm_collage.runner import executor_runner
 

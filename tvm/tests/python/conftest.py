@@ -108,8 +108,8 @@ def fakes(monkeypatch):
     """Mock costs, and a guard that builds nothing and lets the last plan win."""
     from tvm.relay.collage import MockCostEstimator, optimizer
     from tvm.relay.collage.measure import Comparison, Cost, Interval
-    from tvm.relay.collage.plans.competing import whole_plans
-    from tvm.relay.collage.plans.competing.graph_search import GuardResult, GuardUnavailable
+    from tvm.relay.collage.plans import whole_plans
+    from tvm.relay.collage.plans.graph_search import GuardResult, GuardUnavailable
 
     seen = {}
 

@@ -15,8 +15,8 @@ from collaging import columns, page
 from collaging.judge import Column, Shipped, compared, judge
 from tuning_nets import TARGET, conv, dense, some_lines
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.plans.competing.graph_search.search import GraphSearch, PlanTrial
-from tvm.relay.collage.plans.competing.run_pass import options_set
+from tvm.relay.collage.plans.graph_search.search import GraphSearch, PlanTrial
+from tvm.relay.collage.plans.run_pass import options_set
 from tvm.relay.collage.tuning import load_records, records_in_force
 
 BACKENDS = ["dnnl", "cblas", "openvino"]

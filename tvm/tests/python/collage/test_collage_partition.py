@@ -20,7 +20,7 @@ from tvm.relay.collage import CostEstimator, MockCostEstimator, rules
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.machine import cpu_lock
 from tvm.relay.collage.measure import STATUSES, Cost
-from tvm.relay.collage.plans.competing.placement.describe import placed_parts
+from tvm.relay.collage.plans.placement.describe import placed_parts
 from tvm.relay.collage.views.function_report import CostsAsked
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude

@@ -9,7 +9,7 @@ import pytest
 from made_reports import made_report
 from tvm.relay import collage
 from tvm.relay.collage import CollageError, OptionError, PlacementError
-from tvm.relay.collage.files.text.attached import add_report, attach_report, attached_report
+from tvm.relay.collage.files.attached import add_report, attach_report, attached_report
 
 REPORT = {"plan": "tvm", "text": "é" * 1000, "numbers": [1.5, None]}
 

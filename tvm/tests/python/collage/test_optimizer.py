@@ -20,10 +20,10 @@ from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.exec.time_limit import TimeIsUpError
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
-from tvm.relay.collage.plans.competing import competing as plans
-from tvm.relay.collage.plans.competing import whole_plans
-from tvm.relay.collage.plans.competing.competing import Plans
-from tvm.relay.collage.plans.competing.graph_search import GuardUnavailable
+from tvm.relay.collage.plans import competing as plans
+from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans.competing import Plans
+from tvm.relay.collage.plans.graph_search import GuardUnavailable
 
 TARGETS = ["llvm", "dnnl"]
 

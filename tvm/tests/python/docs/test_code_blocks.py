@@ -26,7 +26,7 @@ from tvm.relay.collage import MockCostEstimator, optimizer
 from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.plans.competing import whole_plans
+from tvm.relay.collage.plans import whole_plans
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 

@@ -146,12 +146,13 @@ def search(
     measure_fakes.DEEDS}. `collage_options` go over the search's own. `changes` are MeasureOptions.
     """
     import tvm
-    from tvm.relay.collage import CollageOptions, measured, optimize
+    from tvm.relay.collage import CollageOptions, optimize
+    from tvm.relay.collage.estimators import session
     from tvm.relay.collage.exec import launch
     from tvm.relay.collage.machine import load
 
     launch.subprocess = FORKED if forked else subprocess
-    usual = measured.session.measure_options
+    usual = session.measure_options
 
     def options_on_the_device(options, *more):
         steps = {f"{name}_step": f"fault_search:{name}" for name in ("build", "reference")}
@@ -162,7 +163,7 @@ def search(
     load.read_usage = lambda workers: None
     os.environ["COLLAGE_CPU_LOCKS"] = "none"
     os.environ[FAULTS] = json.dumps(faults or {})
-    measured.session.measure_options = options_on_the_device
+    session.measure_options = options_on_the_device
     mod, params = net()
     options = CollageOptions(
         store=store, workers=workers, progress="quiet", guard=False, **(collage_options or {})
@@ -171,7 +172,7 @@ def search(
         with tvm.transform.PassContext(opt_level=3):
             result = optimize(mod, params, ["llvm", *backends], options)
     finally:
-        measured.session.measure_options = usual
+        session.measure_options = usual
     [report] = result.partitioned
     return {
         "module": f"{tvm.ir.structural_hash(result.mod) & (2**64 - 1):016x}",

@@ -8,7 +8,7 @@ import pytest
 from relay_text import parse
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.race.comparison import paired_ratio
-from tvm.relay.collage.plans.competing.graph_search import libraries
+from tvm.relay.collage.plans.graph_search import libraries
 
 ORDER = ["tvm", "dnnl", "collage"]
 

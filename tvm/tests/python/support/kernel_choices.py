@@ -9,9 +9,9 @@ from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.costs.kernel import choose
 from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
-from tvm.relay.collage.plans.competing.competing import Plans
-from tvm.relay.collage.plans.competing.placement import load_placement
-from tvm.relay.collage.plans.competing.placement.replay import apply_placement
+from tvm.relay.collage.plans.competing import Plans
+from tvm.relay.collage.plans.placement import load_placement
+from tvm.relay.collage.plans.placement.replay import apply_placement
 from tvm.relay.collage.tuning import TuningRecords
 
 

@@ -3,7 +3,7 @@
 
 import dataclasses
 
-from tvm.relay.collage.plans.competing import whole_plans
+from tvm.relay.collage.plans import whole_plans
 from tvm.relay.collage.tuner import tuner
 
 

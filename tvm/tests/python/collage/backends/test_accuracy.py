@@ -16,8 +16,8 @@ from tvm.relay.collage.backends import get_backend, greedy_partition, register_b
 from tvm.relay.collage.backends.accuracy import limits, traders_in
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.outputs.tolerance import RELATIVE, tolerance_of
-from tvm.relay.collage.plans.competing import whole_plans
-from tvm.relay.collage.plans.competing.graph_search import EndToEnd, GuardUnavailable, guard
+from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.target import Target
 
 

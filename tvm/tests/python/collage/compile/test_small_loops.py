@@ -15,7 +15,7 @@ from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.small_loops import nanoseconds, run_small_loops_on_one_thread
 from tvm.relay.collage.ops.onnx_node import NONE, OWN
-from tvm.relay.collage.plans.competing.greedy import greedy_partition
+from tvm.relay.collage.plans.greedy import greedy_partition
 from tvm.relay.collage.relay_util.external import on_one_thread
 from tvm.script import tir as T
 from tvm.target import Target

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from measure_fakes import measure
 from tvm.relay.collage.costs.statistics import dependence, fewest_samples, is_dependent
-from tvm.relay.collage.plans.competing.graph_search.decide import SLOWER, verdict
+from tvm.relay.collage.plans.graph_search.decide import SLOWER, verdict
 
 median_interval, ratio_interval = measure.median_interval, measure.ratio_interval
 

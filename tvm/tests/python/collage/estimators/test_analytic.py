@@ -11,8 +11,8 @@ from relay_text import assert_same_outputs, is_external, partition
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import AnalyticCostEstimator, Machine
-from tvm.relay.collage.estimators import Work
 from tvm.relay.collage.estimators.analytic import work_of_module
+from tvm.relay.collage.estimators.work import Work
 from tvm.target import Target
 
 LLVM, DNNL = Target("llvm"), Target("dnnl")

@@ -8,8 +8,9 @@ import tvm
 from onednn_nets import constant, function_of
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, CostEstimator, measured
+from tvm.relay.collage import CollageOptions, CostEstimator
 from tvm.relay.collage.estimators import bounds
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.estimators.work import Work
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.target import Target
@@ -37,7 +38,7 @@ def seconds(target=LLVM, host=LLVM, **options):
     config = {f"relay.collage.{name}": value for name, value in {**ON, **options}.items()}
     with (
         tvm.transform.PassContext(config=config),
-        measured.open_session(CollageOptions.current(), [DNNL]) as session,
+        open_session(CollageOptions.current(), [DNNL]) as session,
     ):
         return bounds.least_seconds(session, WORKS, [target] * len(WORKS), host)
 
@@ -129,7 +130,7 @@ def test_no_cost_of_a_real_search_is_below_its_bound(monkeypatch):
     config = {f"relay.collage.{name}": value for name, value in options.items()}
     with (
         tvm.transform.PassContext(opt_level=3, config=config),
-        measured.open_session(CollageOptions.current(), [DNNL]) as session,
+        open_session(CollageOptions.current(), [DNNL]) as session,
     ):
         problem = problem_of(net(), [LLVM, DNNL], CostEstimator(session))
     known = [k for k, cost in enumerate(problem.seconds) if cost > 0]

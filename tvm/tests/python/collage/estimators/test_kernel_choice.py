@@ -10,12 +10,11 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay.collage.backends import Backend
-from tvm.relay.collage.costs.kernel import KernelStep, kernels_in
+from tvm.relay.collage.costs.kernel import KernelRuns, KernelStep, kernels_in
 from tvm.relay.collage.estimators.kernel_choice import choose_kernels
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.measure.profiler import kernel_trials
-from tvm.relay.collage.measure.profiler.in_network import KernelRuns
 
 SECONDS = {"slow": 2e-3, "fast": 1e-3, "even": 2e-3}
 

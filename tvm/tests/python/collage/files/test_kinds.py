@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from made_reports import made_report
 from tvm.driver.tvmc.frontends import ALL_FRONTENDS
-from tvm.relay.collage.files.text import kinds as file_kinds
-from tvm.relay.collage.files.text.kinds import is_model, kind_of
+from tvm.relay.collage.files import kinds as file_kinds
+from tvm.relay.collage.files.kinds import is_model, kind_of
 
 
 @pytest.mark.parametrize(

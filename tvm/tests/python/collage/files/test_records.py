@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tvm.relay.collage.costs.cost import PartCost
-from tvm.relay.collage.files.text.records import Attribute, RecordError, read, read_json
+from tvm.relay.collage.files.records import Attribute, RecordError, read, read_json
 from tvm.relay.collage.views.function_report import FunctionReport
 
 

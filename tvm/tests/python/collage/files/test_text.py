@@ -11,7 +11,7 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageError, CollageOptions, OptionError, optimize
-from tvm.relay.collage.files.text.text import (
+from tvm.relay.collage.files.text import (
     DEEPEST_JSON,
     check_file_path,
     parse_json,

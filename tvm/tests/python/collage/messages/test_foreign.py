@@ -12,7 +12,7 @@ import tvm
 from tvm import relay
 from tvm.contrib import cc
 from tvm.ir import diagnostics
-from tvm.relay.collage.messages.foreign import foreign as messages
+from tvm.relay.collage.messages import foreign as messages
 
 
 @pytest.mark.parametrize("given", ["nonsense", "nonsense -x=1", {"kind": "nonsense"}])

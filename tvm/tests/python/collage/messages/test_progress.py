@@ -16,7 +16,7 @@ import pytest
 from json_schema import errors
 from tree import ROOT
 from tvm.relay.collage.measure import Cost, Progress, make_progress
-from tvm.relay.collage.messages.foreign.progress import (
+from tvm.relay.collage.messages.progress import (
     KINDS,
     JsonLines,
     TextLines,

@@ -3,7 +3,7 @@
 
 import io
 
-from tvm.relay.collage.messages.foreign.progress import steps
+from tvm.relay.collage.messages.progress import steps
 
 
 class Clock:

@@ -9,7 +9,7 @@ from tvm import relay
 from tvm.relay.collage import backends
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.collage.backends.targets import parse_targets
-from tvm.relay.collage.plans.competing.greedy import take_all
+from tvm.relay.collage.plans.greedy import take_all
 from tvm.relay.collage.relay_util.walk import nodes_of
 from tvm.relay.dataflow_pattern import is_op, wildcard
 

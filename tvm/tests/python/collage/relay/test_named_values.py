@@ -14,8 +14,8 @@ from relay_text import (
 )
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator, candidates, dataflow_graph
-from tvm.relay.collage.plans.competing.placement import PartCost, PlacedPart
-from tvm.relay.collage.plans.competing.placement.replay import rewrite
+from tvm.relay.collage.plans.placement import PartCost, PlacedPart
+from tvm.relay.collage.plans.placement.replay import rewrite
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.annotation import on_device
 

@@ -11,7 +11,7 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.errors import FileError, UnknownPlanError
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.plans.competing.graph_search import GuardResult
+from tvm.relay.collage.plans.graph_search import GuardResult
 from tvm.relay.collage.report import explain_lines as lines_module
 from tvm.relay.collage.report import with_search_of
 from tvm.relay.collage.report.explain import explain

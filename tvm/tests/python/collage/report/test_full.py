@@ -9,9 +9,9 @@ from json_schema import errors
 from placement_nets import optimized
 from tree import ROOT
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.files.text.records import read
-from tvm.relay.collage.files.text.text import json_text, write_report
-from tvm.relay.collage.plans.competing.placement import SeenPlans
+from tvm.relay.collage.files.records import read
+from tvm.relay.collage.files.text import json_text, write_report
+from tvm.relay.collage.plans.placement import SeenPlans
 from tvm.relay.collage.report.full import report_schema, with_search_of
 from tvm.relay.collage.views.function_report import FunctionGraph
 

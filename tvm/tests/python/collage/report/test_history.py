@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from tvm.relay.collage.costs.cost import Cost
-from tvm.relay.collage.plans.competing.graph_search.search import GraphSearch, PlanTrial
+from tvm.relay.collage.plans.graph_search.search import GraphSearch, PlanTrial
 from tvm.relay.collage.report import plot_history
 
 TRIALS = (

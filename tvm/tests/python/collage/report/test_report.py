@@ -17,7 +17,7 @@ from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.optimizer import Result
-from tvm.relay.collage.plans.competing.graph_search import GuardResult
+from tvm.relay.collage.plans.graph_search import GuardResult
 from tvm.relay.collage.report import compare_plans, is_single, plan_table, print_report
 from tvm.relay.collage.report.facts import ratio_text
 from tvm.relay.collage.report.head import head_lines

@@ -10,10 +10,10 @@ from tvm.relay.collage import (
     DeviceError,
     HostTargetError,
     host_target,
-    measured,
     optimize,
 )
 from tvm.relay.collage.compile.target import maskable_features
+from tvm.relay.collage.estimators.session import open_store
 from tvm.relay.collage.measure import CandidateModule, Cost, MeasureOptions
 from tvm.relay.collage.rpc import DeviceInfo, DevicePool
 from tvm.relay.collage.rpc.device_info import (
@@ -151,7 +151,7 @@ def test_the_key_of_stored_costs_is_the_devices(tmp_path):
     path = tmp_path / "costs.sqlite"
     options = CollageOptions(store=str(path))
     info = device(backends={"dnnl": "9.9.9"})
-    store = measured.session.open_store(options, MeasureOptions(), info)
+    store = open_store(options, MeasureOptions(), info)
     for backend in ("dnnl", "tvm", "cblas"):
         candidate = CandidateModule(backend=backend, target="llvm", hash="0", module="")
         store.keep(candidate, Cost.measured([1e-3] * 9))
@@ -162,7 +162,7 @@ def test_the_key_of_stored_costs_is_the_devices(tmp_path):
     assert {key.cpu for key in keys.values()} == {"Some Xeon, cpu family 6"}
     assert {key.threads for key in keys.values()} == {"4"}
     assert {name: key.backend_version for name, key in keys.items()} == {"dnnl": "9.9.9", "tvm": ""}
-    here = measured.session.open_store(options, MeasureOptions(), None)
+    here = open_store(options, MeasureOptions(), None)
     candidate = CandidateModule(backend="tvm", target="llvm", hash="0", module="")
     assert here.look_up([candidate]) == [None]
     assert "other cpu" in here.Summary()

@@ -27,7 +27,7 @@ from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measure.race.rounds import Further
-from tvm.relay.collage.plans.competing.graph_search.decide import in_question
+from tvm.relay.collage.plans.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment

@@ -10,8 +10,9 @@ import tvm
 from relay_text import parse
 from tvm import relay
 from tvm.relay.build_module import bind_params_by_name
-from tvm.relay.collage import CollageOptions, CostEstimator, measured, optimize
+from tvm.relay.collage import CollageOptions, CostEstimator, optimize
 from tvm.relay.collage.backends.dnnl import DnnlBackend
+from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Cost, WorkerProcess
 from tvm.relay.collage.store import CostStore, StoreForeignError
 from tvm.relay.transform import CollagePartition
@@ -138,7 +139,7 @@ def test_failures_are_retried_when_the_option_asks(net, tmp_path, started):
     path = tmp_path / "costs.sqlite"
 
     def status(**changes):
-        with measured.open_session(options(path, **changes)) as session:
+        with open_session(options(path, **changes)) as session:
             [cost] = CostEstimator(session).estimate_batch([net], TARGETS[:1], ["net"])
         return cost.status
 

@@ -18,7 +18,7 @@ from tvm.relay.collage.backends import Backend, registry
 from tvm.relay.collage.machine import environment
 from tvm.relay.collage.machine.environment import cpu_model, thread_text
 from tvm.relay.collage.measure import MeasureOptions, candidate_module
-from tvm.relay.collage.plans.competing.greedy import greedy_partition
+from tvm.relay.collage.plans.greedy import greedy_partition
 from tvm.relay.collage.relay_util.external import TRANSITION, TVM_BACKEND
 from tvm.relay.collage.store import Environment
 from tvm.relay.collage.store.key import CandidateKeys, alone_text, measuring_text, stored_version

@@ -336,7 +336,7 @@ SHORT = {
 def tvm_ships(monkeypatch):
     """TVM alone with what records there are, whatever the guard measured: times of so small a
     kernel are chance."""
-    guard = importlib.import_module("tvm.relay.collage.plans.competing.graph_search.guard")
+    guard = importlib.import_module("tvm.relay.collage.plans.graph_search.guard")
     monkeypatch.setattr(guard, "choose", lambda *_: "tvm")
 
 

@@ -10,8 +10,8 @@ import tvm
 from tuning_nets import KINDS, TARGET, conv, dense, in_mode, kernel_source, some_context, some_lines
 from tvm import autotvm
 from tvm import meta_schedule as ms
-from tvm.relay.collage import measured
 from tvm.relay.collage.backends.registry import why_not_here
+from tvm.relay.collage.estimators.row import build_options, tuning_records
 from tvm.relay.collage.exec.resolve import path_of
 from tvm.relay.collage.measure import candidate_module
 from tvm.relay.collage.measure.builder import build_candidate
@@ -51,7 +51,7 @@ def test_a_worker_builds_the_kernels_that_a_build_in_the_users_context_does(kind
         tuned = kernel_source(mod)
         records, _ = records_in_force(TARGET)
         candidate = candidate_module(
-            mod, "tvm", TARGET, measured.build_options(), "conv", measured.tuning_records(TARGET)
+            mod, "tvm", TARGET, build_options(), "conv", tuning_records(TARGET)
         )
     assert tuned != untuned
     assert candidate.records == records.to_json() and list(candidate.records) == [kind]
@@ -134,8 +134,8 @@ def test_what_hides_its_records_is_named_once(name, caplog, monkeypatch):
     with caplog.at_level(logging.WARNING), contextlib.ExitStack() as stack:
         stack.enter_context(in_mode("metaschedule" if "Database" in name else "ansor"))
         stack.enter_context(context)
-        assert not measured.tuning_records(TARGET)
-        measured.tuning_records(TARGET)
+        assert not tuning_records(TARGET)
+        tuning_records(TARGET)
     [record] = caplog.records
     assert name in record.getMessage() and "measured without them" in record.getMessage()
 
@@ -163,6 +163,6 @@ def test_without_a_record_left_the_build_is_still_made_for_the_tuners_kind(kind)
 def test_a_candidate_without_a_record_builds_in_the_tuners_mode(kind, tmp_path):
     mod = conv()
     with in_mode(kind):
-        candidate = candidate_module(mod, "tvm", TARGET, measured.build_options(), "conv")
+        candidate = candidate_module(mod, "tvm", TARGET, build_options(), "conv")
     build(candidate.to_json(), tmp_path / "c.so")
     assert built.pop()

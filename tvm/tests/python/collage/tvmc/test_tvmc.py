@@ -164,7 +164,7 @@ def test_dumps_are_of_the_whole_library_though_constants_have_no_source(built):
 def check_replay(built, model, monkeypatch, *arguments):
     """Compile with the saved placement, which needs no measuring."""
     monkeypatch.setattr("tvm.relay.collage.optimizer.open_session", pytest.fail)
-    monkeypatch.setattr("tvm.relay.collage.plans.competing.whole_plans.guard", pytest.fail)
+    monkeypatch.setattr("tvm.relay.collage.plans.whole_plans.guard", pytest.fail)
     target = ["--target", f"{HOST}, dnnl -winograd=never"]
     output = built.folder / "again.tar"
     done = call("compile", model, *SHAPES, *target, "-o", output, *arguments)

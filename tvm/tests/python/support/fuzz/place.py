@@ -15,8 +15,8 @@ from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.library import build_library
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.plans.competing.greedy import greedy_partition
-from tvm.relay.collage.plans.competing.run_pass import partition
+from tvm.relay.collage.plans.greedy import greedy_partition
+from tvm.relay.collage.plans.run_pass import partition
 
 from .graph import Graph
 from .values import worst

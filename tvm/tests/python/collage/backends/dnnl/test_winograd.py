@@ -32,7 +32,7 @@ from tvm.relay import collage
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
-from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing import Plans
 
 nn = relay.nn
 

@@ -8,7 +8,7 @@ import pytest
 import tvm
 from candidate_nets import conv
 from measure_fakes import fake_candidate, fake_options, measure
-from tvm.relay.collage import measured
+from tvm.relay.collage.estimators.row import build_options
 from tvm.relay.collage.process_wide import logs
 
 TARGET = "llvm"
@@ -53,7 +53,7 @@ def test_code_stays_behind_and_is_named_once(caplog, monkeypatch):
     config = {"tir.add_lower_pass": [(1, tvm.tir.transform.Simplify())], "tir.noalias": True}
     assert round_trip(config=config)[1] == ["tir.add_lower_pass"]
     with caplog.at_level(logging.WARNING), tvm.transform.PassContext(config=config):
-        options = [measured.build_options() for _ in range(2)]
+        options = [build_options() for _ in range(2)]
     assert options[0]["pass_context"] == {"config": {"tir.noalias": True}}
     [record] = caplog.records
     assert "tir.add_lower_pass holds code" in record.getMessage()
@@ -72,7 +72,7 @@ def test_the_workers_build_is_in_the_context(estimator):
         with tvm.transform.PassContext(
             opt_level=2, config=config, disabled_pass=["FastMath"] if config else []
         ):
-            options = measured.build_options()
+            options = build_options()
         candidate = measure.candidate_module(conv(0), "tvm", TARGET, options)
         keys.append(candidate.key())
         [cost] = estimator.estimate([candidate])

@@ -16,7 +16,7 @@ from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.measure.compare import comparison, interleave
+from tvm.relay.collage.measure.race import comparison, interleave
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 Stage = import_module("tvm.relay.collage.exec.contestant").Stage

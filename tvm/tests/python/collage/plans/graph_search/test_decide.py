@@ -11,8 +11,8 @@ from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.race.comparison import best_first, paired_ratio
 from tvm.relay.collage.measure.race.rounds import Further, run_rounds
-from tvm.relay.collage.plans.competing.graph_search import choose
-from tvm.relay.collage.plans.competing.graph_search.decide import (
+from tvm.relay.collage.plans.graph_search import choose
+from tvm.relay.collage.plans.graph_search.decide import (
     AS_GOOD,
     MOST_SLOWER,
     OPEN,
@@ -23,7 +23,7 @@ from tvm.relay.collage.plans.competing.graph_search.decide import (
     simplest_first,
     verdict,
 )
-from tvm.relay.collage.plans.competing.graph_search.guard import GIVE_UP_RATIO
+from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO
 
 ORDER = ["tvm", "dnnl", "collage"]
 SPREADS = {"quiet": (0.005, 0.01), "busy": (0.03, 0.1), "wild": (0.1, 0.2)}

@@ -5,7 +5,7 @@ import itertools
 import random
 
 import pytest
-from tvm.relay.collage.plans.competing.graph_search.genomes import STRATEGIES, Search
+from tvm.relay.collage.plans.graph_search.genomes import STRATEGIES, Search
 
 
 def problem(genes, alleles, seed=0):

@@ -20,7 +20,7 @@ from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.options.named import option
-from tvm.relay.collage.plans.competing.graph_search import (
+from tvm.relay.collage.plans.graph_search import (
     EndToEnd,
     GuardUnavailable,
     Limits,
@@ -28,7 +28,7 @@ from tvm.relay.collage.plans.competing.graph_search import (
     guard,
     libraries,
 )
-from tvm.relay.collage.plans.competing.graph_search.guard import GIVE_UP_RATIO, _of_trader
+from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, _of_trader
 
 
 @pytest.mark.parametrize(

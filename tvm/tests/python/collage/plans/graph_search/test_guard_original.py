@@ -8,8 +8,8 @@ import pytest
 from guard_fakes import ORDER, FakeLibrary, fake, plans
 from tvm.relay.collage.errors import OriginalError
 from tvm.relay.collage.measure.race.comparison import ORIGINAL
-from tvm.relay.collage.plans.competing.graph_search import EndToEnd, GuardUnavailable, guard
-from tvm.relay.collage.plans.competing.graph_search.libraries import Inputs, Truth
+from tvm.relay.collage.plans.graph_search import EndToEnd, GuardUnavailable, guard
+from tvm.relay.collage.plans.graph_search.libraries import Inputs, Truth
 
 
 def truth():

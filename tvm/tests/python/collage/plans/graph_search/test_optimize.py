@@ -14,13 +14,13 @@ from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.costs.kernel import KernelChoice
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.messages.foreign.progress import steps_untold
-from tvm.relay.collage.plans.competing import competing as plans
-from tvm.relay.collage.plans.competing import whole_plans
-from tvm.relay.collage.plans.competing.competing import ONE_THREAD, Plans
-from tvm.relay.collage.plans.competing.graph_search import GuardUnavailable
-from tvm.relay.collage.plans.competing.job import Job, Phases
-from tvm.relay.collage.plans.competing.whole_plans import end_to_end, known_plans
+from tvm.relay.collage.messages.progress import steps_untold
+from tvm.relay.collage.plans import competing as plans
+from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans.competing import ONE_THREAD, Plans
+from tvm.relay.collage.plans.graph_search import GuardUnavailable
+from tvm.relay.collage.plans.job import Job, Phases
+from tvm.relay.collage.plans.whole_plans import end_to_end, known_plans
 from tvm.relay.collage.tuning import TuningRecords
 
 

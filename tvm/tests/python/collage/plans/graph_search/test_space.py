@@ -12,10 +12,10 @@ from relay_text import HOST, assert_same_outputs, is_external, parse
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.backends.targets import parse_targets
-from tvm.relay.collage.plans.competing.graph_search import PlanSpace
-from tvm.relay.collage.plans.competing.graph_search.space import ANY, APART, JOINED, plan_again
-from tvm.relay.collage.plans.competing.placement.replay import rewrite
-from tvm.relay.collage.plans.competing.run_pass import partition
+from tvm.relay.collage.plans.graph_search import PlanSpace
+from tvm.relay.collage.plans.graph_search.space import ANY, APART, JOINED, plan_again
+from tvm.relay.collage.plans.placement.replay import rewrite
+from tvm.relay.collage.plans.run_pass import partition
 
 
 def net():

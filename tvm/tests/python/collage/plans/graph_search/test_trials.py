@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from relay_text import parse
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.plans.competing.graph_search import EndToEnd, GuardUnavailable
-from tvm.relay.collage.plans.competing.graph_search import trials as trials_module
-from tvm.relay.collage.plans.competing.graph_search.trials import open_trials
+from tvm.relay.collage.plans.graph_search import EndToEnd, GuardUnavailable
+from tvm.relay.collage.plans.graph_search import trials as trials_module
+from tvm.relay.collage.plans.graph_search.trials import open_trials
 
 MOD = parse("def @main(%x: $T) { nn.relu(%x) }")
 OTHER = parse("def @main(%x: $T) { exp(%x) }")

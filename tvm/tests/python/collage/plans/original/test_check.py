@@ -20,8 +20,8 @@ from tvm.relay.collage.errors import FileError, OriginalError
 from tvm.relay.collage.exec.reply import Unsupported
 from tvm.relay.collage.importer import onnx as importer
 from tvm.relay.collage.measure.race.comparison import ORIGINAL
-from tvm.relay.collage.plans.competing.graph_search import EndToEnd
-from tvm.relay.collage.plans.competing.original import NONE, check
+from tvm.relay.collage.plans.graph_search import EndToEnd
+from tvm.relay.collage.plans.original import NONE, check
 from tvm.relay.frontend import onnx as frontend
 from tvm.target import Target
 
@@ -263,7 +263,7 @@ def test_64_bits_are_no_excuse_for_what_32_bits_get_wrong():
 
 
 def test_64_bits_judge_what_is_off_by_rounding(monkeypatch, net):
-    module = import_module("tvm.relay.collage.plans.competing.original.check")
+    module = import_module("tvm.relay.collage.plans.original.check")
     stock = module._outputs_of
     monkeypatch.setattr(
         module, "_outputs_of", lambda *given: [each * (1 + 5e-4) for each in stock(*given)]

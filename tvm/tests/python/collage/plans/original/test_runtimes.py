@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from onnx_nets import model
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.reply import Unsupported
-from tvm.relay.collage.plans.competing.original.runtimes import run_original
+from tvm.relay.collage.plans.original.runtimes import run_original
 
 
 @pytest.fixture

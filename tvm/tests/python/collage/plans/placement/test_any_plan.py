@@ -19,7 +19,7 @@ from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.estimators import FunctionCosts
 from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.collage.loaded import read_placements
-from tvm.relay.collage.plans.competing.placement import Machine
+from tvm.relay.collage.plans.placement import Machine
 from tvm.relay.collage.relay_util.external import is_on_one_thread
 
 TARGETS = [HOST, "dnnl", "cblas", "onnxruntime", "openvino"]

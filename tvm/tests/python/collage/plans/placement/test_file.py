@@ -14,8 +14,8 @@ from placement_nets import optimized
 from tree import ROOT
 from tvm.relay import collage
 from tvm.relay.collage import PlacementError
-from tvm.relay.collage.plans.competing.placement import Placement, file, save_placement
-from tvm.relay.collage.plans.competing.placement.json_form import from_json, schema, to_json
+from tvm.relay.collage.plans.placement import Placement, file, save_placement
+from tvm.relay.collage.plans.placement.json_form import from_json, schema, to_json
 
 SCHEMA = ROOT / "docs" / "placement.schema.json"
 

@@ -17,8 +17,8 @@ from relay_text import (
 from tvm import relay
 from tvm.relay.collage import PlacementError, dataflow_graph
 from tvm.relay.collage.compile import prepare
-from tvm.relay.collage.plans.competing.placement import Composite, PartCost, PlacedPart
-from tvm.relay.collage.plans.competing.placement.replay import rewrite
+from tvm.relay.collage.plans.placement import Composite, PartCost, PlacedPart
+from tvm.relay.collage.plans.placement.replay import rewrite
 from tvm.relay.op.annotation import on_device
 
 NAME = "parts_test"

@@ -17,10 +17,10 @@ from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.costs.kernel import with_kernels
 from tvm.relay.collage.estimators import FunctionCosts
-from tvm.relay.collage.plans.competing import competing as plans
-from tvm.relay.collage.plans.competing.graph_search import PlanSpace
-from tvm.relay.collage.plans.competing.graph_search.genomes import Search
-from tvm.relay.collage.plans.competing.run_pass import partition
+from tvm.relay.collage.plans import competing as plans
+from tvm.relay.collage.plans.graph_search import PlanSpace
+from tvm.relay.collage.plans.graph_search.genomes import Search
+from tvm.relay.collage.plans.run_pass import partition
 from tvm.relay.collage.relay_util.walk import operator_calls
 from tvm.relay.collage.tuning import TuningRecords
 from tvm.runtime.vm import VirtualMachine

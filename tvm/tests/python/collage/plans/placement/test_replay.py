@@ -21,7 +21,7 @@ from tvm.relay.collage import (
     rules,
 )
 from tvm.relay.collage.compile import prepare
-from tvm.relay.collage.plans.competing.placement import Machine, made_with
+from tvm.relay.collage.plans.placement import Machine, made_with
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 

@@ -9,9 +9,9 @@ import tvm
 from placement_nets import TARGETS, net, optimized
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, PlacementError
-from tvm.relay.collage.files.text.records import read
-from tvm.relay.collage.plans.competing.placement import Composite, SeenPlans
-from tvm.relay.collage.plans.competing.placement.seen import can_be_saved
+from tvm.relay.collage.files.records import read
+from tvm.relay.collage.plans.placement import Composite, SeenPlans
+from tvm.relay.collage.plans.placement.seen import can_be_saved
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_no_placements_are_no_functions():
 def test_trials_of_a_search_are_plans_too():
     from tvm.relay.collage.backends.targets import parse_targets
     from tvm.relay.collage.compile import prepare
-    from tvm.relay.collage.plans.competing.competing import Plans
+    from tvm.relay.collage.plans.competing import Plans
     from tvm.relay.collage.tuning import TuningRecords
 
     mod, params = net()

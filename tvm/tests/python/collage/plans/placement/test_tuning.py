@@ -8,7 +8,7 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, PlacementError
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
-from tvm.relay.collage.plans.competing.competing import Plans
+from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.tuning import TuningRecords, load_records
 from tvm.relay.collage.tuning.records import built_as
 

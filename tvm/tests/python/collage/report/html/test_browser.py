@@ -9,7 +9,7 @@ import pytest
 from browser import browser, save_screenshot, set_screen
 from made_reports import made_report
 from PIL import Image
-from tvm.relay.collage.plans.competing.placement import load_placement
+from tvm.relay.collage.plans.placement import load_placement
 from tvm.relay.collage.report.html import to_html
 
 LARGE = 285  # blocks: 1,999 operators
