@@ -165,7 +165,7 @@ def test_a_pass_without_a_session_measures_parts_of_the_module_that_it_is_given(
         asked.append((session.estimator, session.estimator.options.network_bytes))
         return [Cost.given(1.0)] * len(mods)
 
-    estimators = import_module("tvm.relay.collage.estimators")
+    estimators = import_module("tvm.relay.collage.estimators.estimator")
     monkeypatch.setattr(estimators, "measure_batch", cost)
     monkeypatch.setattr(
         estimators, "measure_transitions", lambda session, types, _: [0] * len(types)

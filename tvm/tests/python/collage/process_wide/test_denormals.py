@@ -153,7 +153,7 @@ def test_without_the_pool_the_error_says_why():
         "except RuntimeError as error:\n"
         "    print(error)\n"
     )
-    path = os.path.join(os.path.dirname(collage.__file__), "denormals.py")
+    path = os.path.join(os.path.dirname(collage.__file__), "process_wide", "denormals.py")
     done = subprocess.run(
         [sys.executable, "-c", code, path],
         env={**os.environ, "COLLAGE_DISABLE": "1"},
