@@ -29,8 +29,9 @@ from tvm.relay.collage import host_target
 from tvm.relay.collage.backends import get_backend, greedy_partition, list_backends
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.exec.arrays import save_arrays
-from tvm.relay.collage.measure import Contestant, measure_interleaved, output_error
+from tvm.relay.collage.measure import Contestant, RaceOptions, output_error
 from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, output_tolerance
+from tvm.relay.collage.measure.race.race import race
 from tvm.relay.collage.messages.foreign import last_line
 
 TVM = "tvm"
@@ -124,7 +125,7 @@ def _moved_by_rounding(dtype: str, files: Files, right: list[np.ndarray]) -> flo
 
 def _outputs(contestant: Any) -> list[np.ndarray] | str:
     """Of a process of its own; why there are none."""
-    samples = measure_interleaved([contestant], rounds=1)[contestant.name]
+    samples = race([contestant], RaceOptions(rounds=1))[contestant.name]
     return samples.outputs if samples.failure is None else samples.failure.Summary()
 
 

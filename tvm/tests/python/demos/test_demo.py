@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from tvm import autotvm
 from tvm.relay.backend import te_compiler
-from tvm.relay.collage.measure.race.rounds import Further, run_rounds
+from tvm.relay.collage.measure.race.rounds import Further, RoundOptions, run_rounds
 from tvm.relay.collage.store import CostStore
 
 
@@ -126,9 +126,8 @@ def test_more_rounds_while_it_is_undecided(seconds, rounds, who):
     samples = run_rounds(
         list(of),
         lambda name: next(of[name]),
-        6,
-        leave=lambda name, reason: None,
-        further=Further(question, 3600.0),
+        lambda name, reason: None,
+        RoundOptions(rounds=6, further=Further(question, 3600.0)),
     )
     counts = {name: len(each) for name, each in samples.items()}
     assert max(counts.values()) == rounds and counts["tvm"] == 6

@@ -45,31 +45,32 @@ def fake_compare(monkeypatch):
     """Puts a comparison without processes in place; returns what it was asked."""
     asked = {}
 
-    def compare(contestants, reference, rounds, tolerance, *, seed, **options):
+    def compare(contestants, right, options):
         inputs = np.load(contestants[0].arguments["inputs"])
         asked.update(
             names=[contestant.name for contestant in contestants],
-            reference=reference,
-            rounds=rounds,
-            seed=seed,
+            reference=right.references,
+            rounds=options.rounds,
+            seed=options.seed,
             mod_name=contestants[0].arguments["mod_name"],
             sets=contestants[0].arguments.get("sets", 0),
-            tolerance=tolerance,
+            tolerance=right.rtol,
+            exact=right.exact,
             options=options,
             inputs={name: inputs[name] for name in inputs.files},
             files=[os.path.exists(item.arguments["library"]) for item in contestants],
         )
-        if options["truth"]:
-            with np.load(options["truth"]) as right:
-                asked["right"] = [right[name].tolist() for name in right.files]
-        options["on_wait"]("waiting for another search")
-        for done in (0, rounds):
-            options["on_round"](done, rounds)
+        if right.truth:
+            with np.load(right.truth) as arrays:
+                asked["right"] = [arrays[name].tolist() for name in arrays.files]
+        options.on_wait("waiting for another search")
+        for done in (0, options.rounds):
+            options.on_round(done, options.rounds)
         fail = asked.get("fail", [])
         runs = [item.name for item in contestants if item.name not in fail]
         used = asked.get("truth", runs[0] if runs else None)
         rows = [ran(n, 1 + k, reference=used) for k, n in enumerate(runs)]
         return [*rows, *(failed(name, asked.get("status", "crashed")) for name in fail)]
 
-    monkeypatch.setattr(libraries, "compare", compare)
+    monkeypatch.setattr(libraries, "compared", compare)
     return asked

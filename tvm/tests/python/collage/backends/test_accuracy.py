@@ -154,8 +154,8 @@ class FakeLibrary:
 def test_such_a_plan_is_nobodys_reference_and_fails_where_there_is_none():
     asked = {}
 
-    def comparer(contestants, references, rounds, rtol, **_):
-        asked.update(references=references, rtol=rtol)
+    def comparer(contestants, right, options):
+        asked.update(references=right.references, rtol=right.rtol)
         dead = Cost.failed("crashed", "signal 11")
         samples = (1e-3,) * 6
         return [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Libraries and executables of the VM as contestants; measure/race/test_interleave.py has all
+"""Libraries and executables of the VM as contestants; measure/race/test_race.py has all
 others.
 """
 
@@ -12,7 +12,7 @@ from tvm.relay.collage.compile import build_library, build_vm
 from tvm.relay.collage.exec import contestant
 from tvm.relay.collage.exec.contestant import Stage, library_contestant
 from tvm.relay.collage.exec.resolve import resolve
-from tvm.relay.collage.measure.race.interleave import Contestant
+from tvm.relay.collage.measure.race.race import Contestant
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from ..loaded import load
 from ..measure.candidate.inputs import describe_inputs, random_inputs
 from ..measure.peers import PEERS
 from ..measure.race.comparison import Comparison, compare
-from ..measure.race.interleave import Contestant
+from ..measure.race.race import Contestant
 from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
 from ..report import compare_plans, make_console, plan_table, print_titled

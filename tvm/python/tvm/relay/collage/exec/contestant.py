@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a worker keeps open between requests: something to run again and again, with outputs.
-Test: measure/race/test_interleave.py, exec/test_contestant.py.
+Test: measure/race/test_race.py, exec/test_contestant.py.
 
 A factory (named "module:function") answers an object with run() and outputs() -> list of arrays.
 """

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .race.interleave import Contestant
+from .race.race import Contestant
 
 
 @dataclasses.dataclass(frozen=True)

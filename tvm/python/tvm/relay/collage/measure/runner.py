@@ -5,7 +5,7 @@ Test: measure/test_measured.py."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.spent import phase
@@ -13,8 +13,8 @@ from ..machine.cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
 from ..machine.environment import Machine
 from ..machine.load import LoadMeter
 from .candidate.candidate import CandidateModule
-from .race.comparison import Comparison, compare
-from .race.interleave import Contestant
+from .race.comparison import Comparison, RightOutputs, compared
+from .race.race import Contestant, RaceOptions
 
 
 class Runner(Protocol):
@@ -42,9 +42,9 @@ class Runner(Protocol):
         """Run the builds, and the measuring jobs that their replies submit, to the end."""
 
     def compare(
-        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+        self, contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
     ) -> list[Comparison]:
-        """measure.compare, where candidates are measured."""
+        """Compare as race.comparison.compared does, where candidates are measured."""
 
     def require(self, modules: Sequence[str]) -> None:
         """Have what measures import these modules too, beside those that builds import."""
@@ -96,9 +96,9 @@ class LocalRunner:
             self._queue.clear()
 
     def compare(
-        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+        self, contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
     ) -> list[Comparison]:
-        return compare(contestants, *args, **options)
+        return compared(contestants, right, options)
 
     def require(self, modules: Sequence[str]) -> None:
         """The estimator's own workers do."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Sequence
 from typing import Any
 
 from ..costs.cost import Cost
@@ -17,9 +18,9 @@ from ..costs.statistics import Interval
 from ..exec.pool import Job, drive
 from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
-from ..measure.race.comparison import Comparison, compare
-from ..measure.race.interleave import Contestant
-from ..measure.race.rounds import Further, Race
+from ..measure.race.comparison import Comparison, RightOutputs, compared
+from ..measure.race.race import Contestant, RaceOptions
+from ..measure.race.rounds import EarlyEnd, Further
 from .device_pool import DevicePool
 
 # Each request has a limit of its own there, and a device that falls silent is lost long before.
@@ -27,37 +28,27 @@ _LONGEST_SECONDS = 24 * 3600.0
 
 
 def compare_on_device(
-    pool: DevicePool,
-    contestants: Sequence[Contestant],
-    reference: str | Sequence[str] | None = None,
-    rounds: int = 30,
-    rtol: float | None | Mapping[str, float] = 1e-4,
-    *,
-    truth: str = "",
-    exact: Any = None,
-    further: Further | None = None,
-    on_round: Callable[[int, int], None] | None = None,
-    on_wait: Callable[[str], None] | None = None,
-    **options: Any,
+    pool: DevicePool, contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
 ) -> list[Comparison]:
-    """As measure.compare; contestants are libraries (Contestant.of_library). What `further` asks is
-    a functools.partial of a module's function with JSON keywords, other options are JSON values;
-    on_round is told of the end alone, on_wait of nothing, and `exact`, which is of this process, is
-    not asked. Raises DeviceError when no device is left, RuntimeError when the comparison itself
-    fails there."""
+    """Compare as measure.compare does; contestants are libraries (Contestant.of_library).
+
+    What `further` asks is a functools.partial of a module's function with JSON keywords; on_round
+    is told of the end alone, on_wait of nothing, spares and `exact`, which are of this process, are
+    not asked. DeviceError when no device is left, RuntimeError when the comparison itself fails
+    there.
+    """
     for contestant in contestants:
         if not {"library", "inputs"} <= set(contestant.arguments):
             raise ValueError(f"contestant {contestant.name!r} is no library")
     files = {c.arguments[name] for c in contestants for name in ("library", "inputs")}
-    files |= {truth} if truth else set()
+    files |= {right.truth} if right.truth else set()
+    rules = {"references": list(right.references), "rtol": right.rtol, "truth": right.truth}
+    further, on_round = options.further, options.on_round
     arguments = {
         "contestants": [dataclasses.asdict(c) for c in contestants],
-        "reference": reference if isinstance(reference, str) else list(reference or []),
-        "rounds": rounds,
-        "rtol": rtol,
-        "truth": truth,
+        "right": rules,
         "further": None if further is None else _further_to_json(further),
-        "options": options,
+        "options": _options_to_json(options),
     }
     call = {"function": path_of(compare_here), "arguments": arguments}
     replies: list[Reply] = []
@@ -75,23 +66,34 @@ def compare_on_device(
 
 def compare_here(
     contestants: list[dict[str, Any]],
-    reference: str | list[str],
-    rounds: int,
-    rtol: float | None | dict[str, float],
-    truth: str,
+    right: dict[str, Any],
     further: list[Any] | None,
     options: dict[str, Any],
 ) -> list[dict[str, Any]]:
-    """What the device's worker does: the comparisons' fields as JSON values."""
+    """Compare for a device's worker: the comparisons' fields as JSON values."""
     if further is not None:
         path, keywords, seconds = further
         options["further"] = Further(functools.partial(resolve(path), **keywords), seconds)
-    if options.get("race") is not None:
-        options["race"] = Race(*options["race"])
-    found = compare(
-        [Contestant(**c) for c in contestants], reference, rounds, rtol, truth=truth, **options
+    if options["early_end"] is not None:
+        options["early_end"] = EarlyEnd(*options["early_end"])
+    options["seconds"] = math.inf if options["seconds"] is None else options["seconds"]
+    found = compared(
+        [Contestant(**c) for c in contestants], RightOutputs(**right), RaceOptions(**options)
     )
     return [{**dataclasses.asdict(item), "cost": item.cost.to_json()} for item in found]
+
+
+# What is of the process that asks.
+_NOT_SENT = {"further", "spares", "on_round", "on_wait"}
+
+
+def _options_to_json(options: RaceOptions) -> dict[str, Any]:
+    names = {field.name for field in dataclasses.fields(options)} - _NOT_SENT
+    fields = {name: getattr(options, name) for name in names}
+    for name in ("stays", "imports"):
+        fields[name] = list(fields[name])
+    # JSON has no infinity.
+    return fields | {"seconds": None if math.isinf(options.seconds) else options.seconds}
 
 
 def _further_to_json(further: Further) -> list[Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import tvm
 
@@ -16,8 +15,8 @@ from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
 from ..measure.candidate.candidate import CandidateModule
-from ..measure.race.comparison import Comparison
-from ..measure.race.interleave import Contestant
+from ..measure.race.comparison import Comparison, RightOutputs
+from ..measure.race.race import Contestant, RaceOptions
 from ..options.named import option
 from .comparison import compare_on_device
 from .device_info import DeviceInfo, check_compiler
@@ -95,9 +94,9 @@ class DeviceRunner:
         return self.pool.call_with_device(job)
 
     def compare(
-        self, contestants: Sequence[Contestant], *args: Any, **options: Any
+        self, contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
     ) -> list[Comparison]:
-        return compare_on_device(self.pool, contestants, *args, **options)
+        return compare_on_device(self.pool, contestants, right, options)
 
     def require(self, modules: Sequence[str]) -> None:
         """Have the devices' workers import these modules too."""

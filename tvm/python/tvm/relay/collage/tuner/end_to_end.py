@@ -20,7 +20,7 @@ from ..measure.builder import build_candidate
 from ..measure.candidate.candidate import TUNING, CandidateModule
 from ..measure.candidate.inputs import random_inputs
 from ..measure.race.comparison import Comparison, compare
-from ..measure.race.interleave import Contestant
+from ..measure.race.race import Contestant
 from ..messages.progress import OnStep, untold, waiting
 from ..tuning import TuningRecords
 

@@ -11,6 +11,7 @@ import tvm
 from candidate_nets import conv, external
 from measure_fakes import measure, stock_build
 from tvm import relay
+from tvm.relay.collage.measure.race.race import race
 
 borders = import_module("tvm.relay.collage.measure.profiler.borders")
 timing = import_module("tvm.relay.collage.measure.profiler.profile")
@@ -87,7 +88,7 @@ def test_contestants_that_are_libraries(tmp_path):
     results = measure.compare(contestants, reference="a", rounds=6)
     assert all(r.cost.is_usable and r.output_error == 0.0 for r in results)
     expected = value @ function.body.args[1].data.numpy().T
-    outputs = measure.measure_interleaved(contestants, rounds=1)["a"].outputs
+    outputs = race(contestants, measure.RaceOptions(rounds=1))["a"].outputs
     np.testing.assert_allclose(outputs[0], expected, rtol=1e-4, atol=1e-4)
 
 

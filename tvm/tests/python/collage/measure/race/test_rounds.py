@@ -2,7 +2,13 @@
 """Rounds of a comparison on samples and a clock of the test's own."""
 
 import pytest
-from tvm.relay.collage.measure.race.rounds import MOST_FURTHER, Further, Race, run_rounds
+from tvm.relay.collage.measure.race.rounds import (
+    MOST_FURTHER,
+    EarlyEnd,
+    Further,
+    RoundOptions,
+    run_rounds,
+)
 
 
 class Machine:
@@ -23,11 +29,9 @@ class Machine:
         return run_rounds(
             list(self.seconds),
             self.sample,
-            rounds,
-            leave=lambda *why: self.left.append(why),
-            on_round=lambda *step: self.shown.append(step),
+            lambda *why: self.left.append(why),
+            RoundOptions(rounds=rounds, on_round=lambda *step: self.shown.append(step), **options),
             clock=lambda: self.now,
-            **options,
         )
 
 
@@ -81,7 +85,7 @@ def test_who_is_clearly_slower_each_time_leaves_the_race():
     machine = Machine(
         a=1.0, slow=1.3, slow_but_once=lambda n: 1.2 if n == 2 else 9.0, late=1.2, reference=1.3
     )
-    samples = machine.run(6, race=Race(3, 1.25), stays=["reference"])
+    samples = machine.run(6, early_end=EarlyEnd(3, 1.25), stays=["reference"])
     assert {name: len(seconds) for name, seconds in samples.items()} == {
         "a": 6,
         "slow": 3,

@@ -10,7 +10,7 @@ from relay_text import parse
 from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.race.comparison import best_first, paired_ratio
-from tvm.relay.collage.measure.race.rounds import Further, run_rounds
+from tvm.relay.collage.measure.race.rounds import Further, RoundOptions, run_rounds
 from tvm.relay.collage.plans.graph_search import choose
 from tvm.relay.collage.plans.graph_search.decide import (
     AS_GOOD,
@@ -51,11 +51,13 @@ def trial(seconds, spread, seed, rounds=30):
     samples = run_rounds(
         list(seconds),
         timings(seconds, SPREADS[spread], seed),
-        rounds,
-        leave=lambda name, reason: None,
-        seed=seed,
-        give_up_ratio=GIVE_UP_RATIO,
-        further=Further(lambda running: in_question(running, ORDER), 1e9),
+        lambda name, reason: None,
+        RoundOptions(
+            rounds=rounds,
+            seed=seed,
+            give_up_ratio=GIVE_UP_RATIO,
+            further=Further(lambda running: in_question(running, ORDER), 1e9),
+        ),
     )
     comparisons = [
         Comparison(name, Cost.measured(samples[name]), samples=tuple(samples[name]))

@@ -25,7 +25,7 @@ def test_plans_run_on_the_inputs_of_the_truth_and_are_compared_with_it(fake_comp
     assert fake_compare["right"] == [[7.0] * 5]
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], truth().inputs.arrays["x"])
     assert (result.reference, result.unverified) == (ORIGINAL, "")
-    exact = fake_compare["options"]["exact"]
+    exact = fake_compare["exact"]
     assert exact() is None and exact() is None and len(asked) == 1, "it is computed once"
     assert asked[0].rows()[0].keys() == {"x", "i"}
 
@@ -52,12 +52,12 @@ def test_an_import_that_was_not_compared_judges_nobody(fake_compare):
     how = EndToEnd(build, truth=truth(), exact=lambda inputs: None)
     with pytest.raises(GuardUnavailable):
         guard(plans(), "tvm", how)
-    assert fake_compare["options"]["exact"] is not None
+    assert fake_compare["exact"] is not None
     built.clear()
     unknown = dataclasses.replace(how, truth=truth()._replace(is_of_import=False))
     with pytest.raises(OriginalError, match="differ from those of the original"):
         guard(plans(), "tvm", unknown)
-    assert fake_compare["options"]["exact"] is None
+    assert fake_compare["exact"] is None
 
 
 def test_where_all_plans_differ_from_the_original_nothing_ships(fake_compare):

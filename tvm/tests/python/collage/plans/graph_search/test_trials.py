@@ -26,15 +26,15 @@ class Machine:
     def __init__(self, **failing):
         self.seconds, self.failing, self.seen = {}, failing, []
 
-    def compare(self, contestants, references, rounds, limits, **options):
+    def compare(self, contestants, right, options):
         names = [contestant.name for contestant in contestants]
         self.seen.append(names)
         slowness = len(self.seen)
         rows = []
         for name in names:
-            seconds = slowness * (2.0 if name in references else self.seconds.get(name, 1.0))
-            cost = self.failing.get(name) or Cost.measured([seconds] * rounds)
-            rows.append(Comparison(name, cost, samples=(seconds,) * rounds))
+            seconds = slowness * (2.0 if name in right.references else self.seconds.get(name, 1.0))
+            cost = self.failing.get(name) or Cost.measured([seconds] * options.rounds)
+            rows.append(Comparison(name, cost, samples=(seconds,) * options.rounds))
         return rows
 
 
@@ -56,8 +56,8 @@ def test_batches_compare_by_ratios_to_the_reference():
 
 
 def test_a_trial_beside_other_programs_says_so():
-    def compare(*given, **options):
-        found = Machine().compare(*given, **options)
+    def compare(*given):
+        found = Machine().compare(*given)
         return [replace(item, cost=replace(item.cost, load=0.4)) for item in found]
 
     with open_trials(MOD, EndToEnd(build, comparer=compare)) as trials:
@@ -79,9 +79,9 @@ def test_waiting_for_the_cpus_is_told(monkeypatch):
         on_wait("to build")
         return kept()
 
-    def compare(*of, on_wait, **options):
-        on_wait("to measure")
-        return Machine().compare(*of, **options)
+    def compare(contestants, right, options):
+        options.on_wait("to measure")
+        return Machine().compare(contestants, right, options)
 
     monkeypatch.setattr(trials_module, "cpus_for_building", cpus_for_building)
     with open_trials(MOD, EndToEnd(build, comparer=compare)) as trials:

@@ -24,7 +24,7 @@ from ...exec.arrays import numbers_of
 from ...messages.foreign import describe
 from ..candidate.weights import CACHE_BYTES
 from ..outputs.tolerance import Tolerance, mismatch
-from ..race.rounds import ROUNDS_BEFORE_GIVING_UP, run_rounds
+from ..race.rounds import ROUNDS_BEFORE_GIVING_UP, RoundOptions, run_rounds
 from .in_network import (
     MOST_TURNS,
     ONE_COPY,
@@ -120,14 +120,12 @@ def time_kernels(
         sample(kernel)
     round_seconds = time.perf_counter() - began
     fitting = int(budget_seconds / round_seconds) if timers else 0
-    samples = run_rounds(
-        list(timers),
-        sample,
-        max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
-        leave=lambda kernel, reason: None,
+    options = RoundOptions(
+        rounds=max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
         seed=seed,
         give_up_ratio=_GIVE_UP_RATIO,
     )
+    samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options)
     return {"samples": samples, "failed": failed}
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contestants beside each other: right outputs first, then paired ratios to the best.
 
-Test: measure/race/test_interleave.py.
+Test: measure/race/test_race.py.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...costs.statistics import (
     relative_to_fastest,
 )
 from ...exec.arrays import load_arrays
-from .interleave import Contestant, Samples, measure_interleaved
+from .race import Contestant, RaceOptions, Samples, race
 
 # What is said of an interval whose rounds depend on each other.
 DEPENDENT_ROUNDS = "rounds depend on those before: the interval is too narrow"
@@ -36,28 +36,24 @@ LEAST_SCALE = 5e-3
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One contestant beside the others.
-
-    ratio_to_best: median of its seconds over the best one's, round by round, with a 95 % interval
-    (1 for the best itself), None when it failed. is_dependent: these ratios follow the ones of the
-    rounds before so much that the interval is too narrow by half or more. output_error:
-    max|a-b| / max|b| over its outputs a against the outputs b of the contestant `reference`; both
-    None when either has none. `samples`
-    are in the order of rounds, from the first one on. `same_as` names the contestant, equal to
-    this one, that was measured for it; "" for one that was measured itself. memory_bytes: the most
-    memory that it took, library_bytes: its file's size, both 0 where that is not known.
-    """
+    """One contestant beside the others."""
 
     name: str
     cost: Cost
+    # Median of its seconds over the best one's, round by round, with a 95 % interval; 1 for the
+    # best itself, None when it failed.
     ratio_to_best: Interval | None = None
+    # max|a-b| / max|b| over its outputs a against those of `reference`, b; None when either has
+    # none.
     output_error: float | None = None
-    samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)
-    reference: str | None = None
-    same_as: str = ""
+    samples: tuple[float, ...] = dataclasses.field(default=(), repr=False)  # from the first round
+    reference: str | None = None  # whose outputs were right
+    same_as: str = ""  # the contestant, equal to this one, that was measured for it
+    # The ratios follow the ones of the rounds before so much that the interval is too narrow by
+    # half or more.
     is_dependent: bool = False
-    memory_bytes: int = 0
-    library_bytes: int = 0
+    memory_bytes: int = 0  # the most memory that it took, 0: not known
+    library_bytes: int = 0  # its file's size, 0: not known
 
     def Summary(self) -> str:
         same = f"same as {self.same_as}, " if self.same_as else ""
@@ -67,6 +63,20 @@ class Comparison:
         if self.is_dependent:
             text += f", {DEPENDENT_ROUNDS}"
         return text
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RightOutputs:
+    """Which outputs are right, and how far off these others may be."""
+
+    references: Sequence[str] = ()  # contestants by preference: the first that has outputs counts
+    # max|a-b| / max|b| above which outputs are wrong, for all or by name; None: never.
+    rtol: float | None | Mapping[str, float] = 1e-4
+    truth: str = ""  # an .npz file of right outputs, which count before any reference's
+    # Outputs that were computed with 64 bits, or None; asked where a contestant would be wrong, who
+    # is right if it is within rtol of these, or no further from them than the right outputs are, or
+    # the first reference's.
+    exact: Callable[[], Sequence[np.ndarray] | None] | None = None
 
 
 def compare(
@@ -84,67 +94,78 @@ def compare(
     reference: the contestant whose outputs are right, or several by preference, of which the first
     that has outputs counts; another whose output error is above rtol (its own, where rtol is by
     name) gets the status wrong_result and is not timed. If every reference failed, outputs are not
-    compared. ValueError for a reference that does not take part.
-    truth: an .npz file of right outputs, which count before any reference's. exact: gives outputs
-    that were computed with 64 bits, or None; it is asked where a contestant would be wrong, who is
-    right if it is within rtol of these, or no further from them than the right outputs are, or the
-    first reference's. Options: measure_interleaved's.
+    compared. truth: an .npz file of right outputs, which count before any reference's. exact:
+    see RightOutputs. Options: those of RaceOptions.
+    ValueError for a reference that does not take part.
     """
     references = [reference] if isinstance(reference, str) else list(reference or [])
-    for name in references:
+    right = RightOutputs(references=references, rtol=rtol, truth=truth, exact=exact)
+    return compared(contestants, right, RaceOptions(rounds=rounds, **options))
+
+
+def compared(
+    contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
+) -> list[Comparison]:
+    """Measure interleaved and compare; the best first, failures last.
+
+    ValueError for a reference that does not take part.
+    """
+    for name in right.references:
         if name not in [c.name for c in contestants]:
             raise ValueError(f"the reference {name!r} is none of the contestants")
-    given = list(load_arrays(truth).values()) if truth else []
-    least = LEAST_SCALE if given else 0.0
-    remarks: dict[str, str] = {}
-
-    def judge(results: Mapping[str, Samples]) -> dict[str, Cost]:
-        outputs = {name: result.outputs for name, result in results.items() if result.outputs}
-        source, right = _right_outputs(outputs, references, given)
-        wrong = _wrong_results(_output_errors(outputs, right, least), rtol)
-        rounded = exact() if wrong and exact is not None else None
-        if rounded is None:
-            return wrong
-        known = [right, *(outputs[name] for name in references[:1] if name in outputs)]
-        errors = _output_errors(outputs, rounded, least)
-        allowed = _rounding_in([output_error(each, rounded, least) for each in known])
-        still = _wrong_results(errors, rtol, allowed)
-        remarks.update(
-            (
-                name,
-                f"{wrong[name].message} beside {source}, and by {errors[name]:.1e} beside 64 bits",
-            )
-            for name in wrong.keys() - still.keys()
-        )
-        return {name: cost for name, cost in wrong.items() if name in still}
-
-    results = measure_interleaved(contestants, rounds, judge=judge, **options)
-    outputs = {name: result.outputs for name, result in results.items() if result.outputs}
-    source, right = _right_outputs(outputs, references, given)
-    errors = _output_errors(outputs, right, least)
+    judge = _Judge(right)
+    results = race(contestants, options, judge)
+    source, errors = judge.errors(results)
     costs = {name: result.cost() for name, result in results.items()}
-    usable = [name for name, cost in costs.items() if cost.is_usable]
-    usable = best_first({name: results[name].seconds for name in usable})
-    ratios = {
-        name: paired_ratio(results[name].seconds, results[usable[0]].seconds) for name in usable
-    }
-    dependent = {
-        name for name in usable if are_dependent(results[name].seconds, results[usable[0]].seconds)
-    }
-    order = usable + [name for name in costs if name not in usable]
+    seconds = {name: results[name].seconds for name, cost in costs.items() if cost.is_usable}
+    usable = best_first(seconds)
+    best = seconds[usable[0]] if usable else []
     return [
         Comparison(
             name,
-            _with_remark(costs[name], remarks.get(name, "")),
-            ratios.get(name),
+            _with_remark(costs[name], judge.remarks.get(name, "")),
+            paired_ratio(seconds[name], best) if name in seconds else None,
             errors.get(name),
             tuple(results[name].seconds),
             source if name in errors else None,
-            is_dependent=name in dependent,
+            is_dependent=name in seconds and are_dependent(seconds[name], best),
             memory_bytes=results[name].memory_bytes,
         )
-        for name in order
+        for name in [*usable, *(name for name in costs if name not in seconds)]
     ]
+
+
+class _Judge:
+    """Fails those whose outputs are wrong, and remarks on those that 64 bits spare."""
+
+    def __init__(self, right: RightOutputs) -> None:
+        self.remarks: dict[str, str] = {}
+        self._right = right
+        self._given = list(load_arrays(right.truth).values()) if right.truth else []
+        self._least = LEAST_SCALE if self._given else 0.0
+
+    def errors(self, results: Mapping[str, Samples]) -> tuple[str | None, dict[str, float]]:
+        """Return whose outputs are right, and everybody's error."""
+        outputs = {name: result.outputs for name, result in results.items() if result.outputs}
+        source, right = _right_outputs(outputs, self._right.references, self._given)
+        return source, _output_errors(outputs, right, self._least)
+
+    def __call__(self, results: Mapping[str, Samples]) -> dict[str, Cost]:
+        rtol, references = self._right.rtol, self._right.references
+        outputs = {name: result.outputs for name, result in results.items() if result.outputs}
+        source, right = _right_outputs(outputs, references, self._given)
+        wrong = _wrong_results(_output_errors(outputs, right, self._least), rtol)
+        rounded = self._right.exact() if wrong and self._right.exact is not None else None
+        if rounded is None:
+            return wrong
+        known = [right, *(outputs[name] for name in references[:1] if name in outputs)]
+        errors = _output_errors(outputs, rounded, self._least)
+        allowed = _rounding_in([output_error(each, rounded, self._least) for each in known])
+        still = _wrong_results(errors, rtol, allowed)
+        for name in wrong.keys() - still.keys():
+            beside = f"beside {source}, and by {errors[name]:.1e} beside 64 bits"
+            self.remarks[name] = f"{wrong[name].message} {beside}"
+        return {name: cost for name, cost in wrong.items() if name in still}
 
 
 def _with_remark(cost: Cost, remark: str) -> Cost:

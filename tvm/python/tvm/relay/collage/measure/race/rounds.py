@@ -6,11 +6,12 @@ Knows neither processes nor plans. Test: measure/race/test_rounds.py.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...costs.statistics import fewest_samples, ratio_interval, relative_to_fastest
 
@@ -22,31 +23,46 @@ MOST_FURTHER = 8
 
 
 class Further(NamedTuple):
-    """More rounds for those whose order is in question after the ones that were asked for.
+    """More rounds for those whose order is in question, after the ones that were asked for."""
 
-    in_question: from the samples by name of those that still run, who should go on; under two end
-    it. Asked each time that the rounds have doubled, since each look at the data is one more chance
-    to be fooled by it. seconds: that further rounds may take.
-    """
-
+    # From the samples by name of those that still run: who should go on; under two end it. Asked
+    # each time that the rounds have doubled, since each look at the data is one more chance to be
+    # fooled by it.
     in_question: Callable[[Mapping[str, Sequence[float]]], Collection[str]]
-    seconds: float
+    seconds: float  # that further rounds may take
 
 
-class Race(NamedTuple):
-    """An early end for those that are clearly slower, where being wrong at times does no harm:
-    whoever took more than `ratio` times the fastest one's seconds in every round so far, of which
-    there are at least `rounds`."""
+class EarlyEnd(NamedTuple):
+    """An early end for those that are clearly slower, where being wrong at times does no harm."""
 
-    rounds: int
-    ratio: float
+    rounds: int  # asked after each round, from so many on
+    ratio: float  # who took more than that many times the fastest one's seconds in each goes
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class RoundOptions:
+    """How many rounds there are, and who need not go on."""
+
+    rounds: int = 30
+    seed: int = 0  # of the order in each round
+    # Who is surely (95 %) above so many times the best one's seconds goes; asked every 6 rounds.
+    give_up_ratio: float | None = None
+    early_end: EarlyEnd | None = None
+    stays: Sequence[str] = ()  # never go for being slow
+    further: Further | None = None
+    seconds: float = math.inf  # after which no round begins but the first
+    on_round: Callable[[int, int], None] | None = None  # (done, rounds) before the first and after
 
 
 class _Rounds:
     """The contestants that still run, with the samples of all."""
 
     def __init__(
-        self, names: Iterable[str], sample: Callable[[str], float | None], leave: Any, seed: int
+        self,
+        names: Iterable[str],
+        sample: Callable[[str], float | None],
+        leave: Callable[[str, str], None],
+        seed: int,
     ) -> None:
         self.samples: dict[str, list[float]] = {name: [] for name in names}
         self._sample, self._leave = sample, leave
@@ -58,7 +74,7 @@ class _Rounds:
         return {name: self.samples[name] for name in self._running}
 
     def run_one(self) -> None:
-        """One sample of each in an order of chance; whoever has none failed and is out."""
+        """Take one sample of each in an order of chance; whoever has none failed and is out."""
         names = list(self._running)
         self._order.shuffle(names)
         for name in names:
@@ -69,7 +85,7 @@ class _Rounds:
                 self.samples[name].append(seconds)
 
     def keep(self, names: Collection[str], reason: str) -> None:
-        """The others leave, which is not for having failed."""
+        """Have the others leave, which is not for having failed."""
         for name in [name for name in self._running if name not in names]:
             self._running.remove(name)
             self._leave(name, f"{reason} after {len(self.samples[name])} rounds")
@@ -78,63 +94,52 @@ class _Rounds:
 def run_rounds(
     names: Sequence[str],
     sample: Callable[[str], float | None],
-    rounds: int,
-    *,
     leave: Callable[[str, str], None],
-    seed: int = 0,
-    give_up_ratio: float | None = None,
-    race: Race | None = None,
-    stays: Sequence[str] = (),
-    further: Further | None = None,
-    seconds: float = math.inf,
-    on_round: Callable[[int, int], None] | None = None,
+    options: RoundOptions,
     clock: Callable[[], float] = time.monotonic,
 ) -> dict[str, list[float]]:
-    """Samples by name, one a round, in rounds of random order.
+    """Return samples by name, one a round, in rounds of random order.
 
     `sample(name)` gives seconds, or None when it failed: then it is out. `leave(name, reason)` is
-    told of those that go without having failed: surely (95 %) above `give_up_ratio` times the best
-    one's seconds, asked every 6 rounds, behind in the `race`, asked after each, or out of question
-    for `further`. After so many `seconds` no round begins but the first. Who is in `stays` never
-    goes for being slow. `on_round(done, rounds)` before the first and after each.
+    told of those that go without having failed: far too slow, behind by the `early_end`, or out of
+    question for `further`.
     """
-    state = _Rounds(names, sample, leave, seed)
-    done, goal = 0, rounds
-    if on_round is not None:
-        on_round(done, goal)
+    state = _Rounds(names, sample, leave, options.seed)
+    done, goal, further = 0, options.rounds, options.further
+    on_round = options.on_round or (lambda done, rounds: None)
+    on_round(done, goal)
 
     def run_to_goal(until: float) -> None:
         nonlocal done
         while done < goal and (done == 0 or clock() < until):
             state.run_one()
             done += 1
-            if give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
-                keep = _fast_enough(state.running, give_up_ratio)
-                state.keep([*keep, *stays], "given up as far too slow")
-            if race is not None and done >= race.rounds:
-                keep = _in_the_race(state.running, race)
-                state.keep([*keep, *stays], "given up as clearly slower")
-            if on_round is not None:
-                on_round(done, goal)
+            if options.give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
+                keep = _fast_enough(state.running, options.give_up_ratio)
+                state.keep([*keep, *options.stays], "given up as far too slow")
+            if options.early_end is not None and done >= options.early_end.rounds:
+                keep = _near_the_fastest(state.running, options.early_end.ratio)
+                state.keep([*keep, *options.stays], "given up as clearly slower")
+            on_round(done, goal)
 
-    last = clock() + seconds
+    last = clock() + options.seconds
     run_to_goal(last)
     if further is None:
         return state.samples
     end = min(clock() + further.seconds, last)
-    while goal < MOST_FURTHER * rounds and clock() < end:
+    while goal < MOST_FURTHER * options.rounds and clock() < end:
         running = state.running
         going_on = further.in_question(running) if len(running) > 1 else ()
         if len(going_on) < 2:
             break
-        state.keep([*going_on, *stays], "out of question")
-        goal = min(2 * goal, MOST_FURTHER * rounds)
+        state.keep([*going_on, *options.stays], "out of question")
+        goal = min(2 * goal, MOST_FURTHER * options.rounds)
         run_to_goal(end)
     return state.samples
 
 
 def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[str]:
-    """Names of those that are not surely above `ratio` times the fastest one's seconds."""
+    """Return the names of who is not surely above `ratio` times the fastest one's seconds."""
     if not running:
         return []
     relative = relative_to_fastest(running)
@@ -142,11 +147,11 @@ def _fast_enough(running: Mapping[str, Sequence[float]], ratio: float) -> list[s
     return [name for name, each in running.items() if ratio_interval(each, best).low <= ratio]
 
 
-def _in_the_race(running: Mapping[str, Sequence[float]], race: Race) -> list[str]:
-    """Names of those that were near the fastest in some round."""
+def _near_the_fastest(running: Mapping[str, Sequence[float]], ratio: float) -> list[str]:
+    """Return the names of those that were near the fastest in some round."""
     fastest = [min(seconds) for seconds in zip(*running.values(), strict=True)]
     return [
         name
         for name, each in running.items()
-        if any(mine <= race.ratio * best for mine, best in zip(each, fastest, strict=True))
+        if any(mine <= ratio * best for mine, best in zip(each, fastest, strict=True))
     ]

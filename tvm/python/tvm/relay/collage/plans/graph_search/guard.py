@@ -22,6 +22,7 @@ from ...costs.cost import Cost, CostStatus
 from ...errors import OriginalError
 from ...machine.cpu_lock import cpus_for_building
 from ...measure.race.comparison import ORIGINAL, Comparison
+from ...measure.race.race import RaceOptions
 from ...measure.race.rounds import Further
 from ...messages.progress import OnStep, untold, waiting
 from ..sample_inputs import ADVICE
@@ -121,12 +122,14 @@ def guard(
             files,
             scratch,
             [name for name in references if name in libraries and name not in remarks],
-            rounds,
             {name: errors[name] for name in libraries},
-            give_up_ratio=GIVE_UP_RATIO,
-            further=Further(functools.partial(in_question, simplest_first=order), seconds),
-            on_round=lambda done, goal: on_step("measuring", done, goal),
-            on_wait=waiting(on_step, 0, rounds),
+            RaceOptions(
+                rounds=rounds,
+                give_up_ratio=GIVE_UP_RATIO,
+                further=Further(functools.partial(in_question, simplest_first=order), seconds),
+                on_round=lambda done, goal: on_step("measuring", done, goal),
+                on_wait=waiting(on_step, 0, rounds),
+            ),
         )
     judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]

@@ -30,8 +30,8 @@ from ...exec.time_limit import BUILT, NO_LIMIT, TimeLimit
 from ...machine.compiler import require_compiler
 from ...measure.candidate.inputs import describe_inputs, random_tensor
 from ...measure.outputs.tolerance import output_tolerance
-from ...measure.race.comparison import Comparison, compare
-from ...measure.race.interleave import Contestant
+from ...measure.race.comparison import Comparison, RightOutputs, compared
+from ...measure.race.race import Contestant, RaceOptions
 from ...messages.foreign import describe, last_line
 from ...process_wide.interrupts import interrupts_kept
 from ...relay_util.walk import operator_calls
@@ -76,6 +76,9 @@ class Truth(NamedTuple):
     is_of_import: bool = True
 
 
+Comparer = Callable[[Sequence[Contestant], RightOutputs, RaceOptions], list[Comparison]]
+
+
 @dataclasses.dataclass(frozen=True)
 class EndToEnd:
     """How the whole plans of a module are built and measured.
@@ -84,7 +87,7 @@ class EndToEnd:
     inputs by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be
     off of plans with parts of backends that trade accuracy. imports: modules that the processes
     import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
-    measure.compare does, which is the default. is_here: whether that is on this machine.
+    `compared` does, which is the default. is_here: whether that is on this machine.
     ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
     files alone. telling(plan) -> shows, around a block, that a plan is built after all.
     limit: where it is set a fork builds the guard's plans, so that one that hangs or crashes does
@@ -100,7 +103,7 @@ class EndToEnd:
     imports: Sequence[str] = ()
     mod_name: str = "default"
     compiler: str = ""
-    comparer: Callable[..., list[Comparison]] | None = None
+    comparer: Comparer | None = None
     is_here: bool = False
     ship: Callable[[tvm.IRModule], Any] | None = None
     executor: str = GRAPH
@@ -199,12 +202,11 @@ class EndToEnd:
         files: Mapping[str, Linked],
         scratch: Scratch,
         references: Sequence[str],
-        rounds: int,
         limits: Mapping[str, float],
-        **options: Any,
+        options: RaceOptions,
     ) -> list[Comparison]:
-        """The comparison of these libraries on the inputs there; further options are those of
-        measure.compare."""
+        """Compare these libraries on the inputs there, by `limits` of their errors; seed, imports
+        and what is left of the time are its own."""
         contestants = [
             Contestant.of_library(
                 name,
@@ -216,11 +218,13 @@ class EndToEnd:
             )
             for name, file in files.items()
         ]
+        options = dataclasses.replace(options, seed=self.seed, imports=self.imports)
         if self.limit.is_set:
-            options["seconds"] = max(0.0, self.limit.left())
-        options |= {"truth": scratch.truth, "exact": scratch.exact}
-        asked = (contestants, references, rounds, limits)
-        return (self.comparer or compare)(*asked, seed=self.seed, imports=self.imports, **options)
+            options = dataclasses.replace(options, seconds=max(0.0, self.limit.left()))
+        right = RightOutputs(
+            references=references, rtol=limits, truth=scratch.truth, exact=scratch.exact
+        )
+        return (self.comparer or compared)(contestants, right, options)
 
 
 class Linked(NamedTuple):

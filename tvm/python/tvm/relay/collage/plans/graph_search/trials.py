@@ -20,7 +20,8 @@ from ...costs.cost import Cost
 from ...exec.spares import SpareWorkers
 from ...machine.cpu_lock import OnWait, cpus_for_building
 from ...measure.race.comparison import Comparison, paired_ratio
-from ...measure.race.rounds import Race
+from ...measure.race.race import RaceOptions
+from ...measure.race.rounds import EarlyEnd
 from .libraries import EndToEnd, GuardUnavailable, Linked, Scratch
 from .shared_weights import SharedWeights
 
@@ -28,7 +29,7 @@ from .shared_weights import SharedWeights
 # more.
 _ROUNDS, _RUNS = 6, 1
 # A plan that took this many times what the best of its batch did, each time, leaves after so many.
-_RACE_ROUNDS, _RACE_RATIO = 3, 1.25
+_EARLY_END = EarlyEnd(3, 1.25)
 _REFERENCE = "the op-level plan"
 
 
@@ -49,7 +50,7 @@ class PlanTrials:
     ) -> None:
         self.base = base
         self._reference, self._how, self._scratch = reference, how, scratch
-        self._spares = {"spares": spares} if spares else {}
+        self._spares = spares
         self._weights = SharedWeights(scratch.folder, reference) if spares else None
         self._file: Linked | None = None
 
@@ -72,13 +73,15 @@ class PlanTrials:
                 {_REFERENCE: reference, **files},
                 self._scratch,
                 [_REFERENCE],
-                _ROUNDS,
                 limits,
-                runs=_RUNS,
-                race=Race(_RACE_ROUNDS, _RACE_RATIO),
-                stays=[_REFERENCE],
-                on_wait=on_wait,
-                **self._spares,
+                RaceOptions(
+                    rounds=_ROUNDS,
+                    runs=_RUNS,
+                    early_end=_EARLY_END,
+                    stays=[_REFERENCE],
+                    on_wait=on_wait,
+                    spares=self._spares,
+                ),
             )
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 

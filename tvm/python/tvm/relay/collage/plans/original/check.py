@@ -32,7 +32,7 @@ from ...measure.options import MeasureOptions
 from ...measure.outputs.reference import evaluate
 from ...measure.outputs.tolerance import output_tolerance
 from ...measure.race.comparison import LEAST_SCALE, output_error
-from ...measure.race.interleave import Contestant
+from ...measure.race.race import Contestant
 from ...options.named import option
 from ..graph_search import EndToEnd, GuardUnavailable
 from ..graph_search.libraries import Inputs, Truth

@@ -16,14 +16,15 @@ from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.measure.race import comparison, interleave
+from tvm.relay.collage.measure.race import comparison
+from tvm.relay.collage.measure.race.race import LoadMeter, RaceOptions, race
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 Stage = import_module("tvm.relay.collage.exec.contestant").Stage
 
 # On a virtual clock nothing is to be warmed up for seconds of the wall's.
 compare = functools.partial(measure.compare, warm_seconds=0.0)
-measure_interleaved = functools.partial(measure.measure_interleaved, warm_seconds=0.0)
+Options = functools.partial(RaceOptions, warm_seconds=0.0)
 
 
 def test_the_best_comes_first_with_exact_ratios():
@@ -42,7 +43,7 @@ def test_the_best_comes_first_with_exact_ratios():
 
 def test_each_round_wakes_all_once_in_changing_order(tmp_path):
     log = str(tmp_path / "log")
-    measure_interleaved([contestant(n, log=log) for n in "abc"], rounds=10, seed=3)
+    race([contestant(n, log=log) for n in "abc"], Options(rounds=10, seed=3))
     text = (tmp_path / "log").read_text()
     text = text[3:]  # one run each at the opening
     runs = 4  # of a wake
@@ -55,7 +56,7 @@ def test_each_round_wakes_all_once_in_changing_order(tmp_path):
 
 @pytest.mark.parametrize("load", [0.0, 0.4])
 def test_what_others_took_in_the_rounds_marks_all_costs(monkeypatch, load):
-    monkeypatch.setattr(interleave.LoadMeter, "load", lambda meter: load)
+    monkeypatch.setattr(LoadMeter, "load", lambda meter: load)
     results = compare([contestant("a", [1e-3]), contestant("b", [2e-3])], rounds=8)
     assert [item.cost.load for item in results] == [load, load]
     assert ("busy" in results[0].cost.flags) == (load > 0)
@@ -63,7 +64,7 @@ def test_what_others_took_in_the_rounds_marks_all_costs(monkeypatch, load):
 
 def test_the_first_run_of_a_wake_is_discarded():
     """Runs of 100, 1, 1, 1 ms over and over, in step with the wakes."""
-    result = measure_interleaved([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], rounds=5)
+    result = race([contestant("a", [1e-3, 1e-3, 0.1, 1e-3])], Options(rounds=5))
     assert result["a"].seconds == pytest.approx([1e-3] * 5)
 
 
@@ -244,30 +245,30 @@ def test_a_request_may_take_so_many_times_what_its_runs_took_by_the_wall_clock()
         take = staticmethod(lambda options: Worker())
         give = staticmethod(lambda options, worker: None)
 
-    found = measure_interleaved([contestant("a")], 2, spares=Spares, run_timeout=10.0, runs=3)
+    found = race([contestant("a")], Options(rounds=2, spares=Spares, run_timeout=10.0, runs=3))
     assert found["a"].seconds == [1.0, 1.0]
     assert allowed["outputs"] == 10.0 + 5 * 4.0 and allowed["time"] == 10.0 + 5 * 4 * 4.0
 
 
 def test_modules_of_ones_own_are_imported_before_the_contestants_start():
-    result = measure_interleaved([contestant("a")], rounds=1, imports=["no_such_module"])
+    result = race([contestant("a")], Options(rounds=1, imports=["no_such_module"]))
     assert result["a"].failure.status == "machine_fault"
     assert "no_such_module" in result["a"].failure.message
-    result = measure_interleaved([contestant("a")], rounds=1, imports=["measure_fakes"])
+    result = race([contestant("a")], Options(rounds=1, imports=["measure_fakes"]))
     assert result["a"].failure is None
 
 
 def test_without_a_temporary_folder_one_error_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     with pytest.raises(MachineError, match="No such file.*set TMPDIR"):
-        measure.measure_interleaved([contestant("a")])
+        race([contestant("a")])
 
 
 def test_callers_errors():
     with pytest.raises(ValueError, match="'c' is none of the contestants"):
         compare([contestant("a")], reference="c")
     with pytest.raises(ValueError, match="names of their own"):
-        measure_interleaved([contestant("a"), contestant("a")])
+        race([contestant("a"), contestant("a")], Options())
 
 
 def array(*values):
@@ -302,7 +303,7 @@ def test_who_was_given_up_is_never_the_best(monkeypatch):
         "stayed": measure.Samples("stayed", [1e-3] * 6 + [9e-3] * 8),
         "left": measure.Samples("left", [5e-3] * 6, left="given up"),
     }
-    monkeypatch.setattr(comparison, "measure_interleaved", lambda *_, **__: samples)
+    monkeypatch.setattr(comparison, "race", lambda *_, **__: samples)
     best, other = compare([contestant("left"), contestant("stayed")])
     assert (best.name, other.name) == ("stayed", "left")
     assert best.ratio_to_best.value == 1.0 and other.ratio_to_best.value == 5.0
