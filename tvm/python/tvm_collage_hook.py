@@ -18,10 +18,9 @@ if TYPE_CHECKING:  # for mypy alone
     from typing import Any
 
 INTERRUPTED = 130  # the exit code, as shells have it for Ctrl-C
-# Modules of TVM's command line whose functions ours stand before: relay/collage/tvmc.
-_TVMC = frozenset(
-    f"tvm.driver.tvmc.{name}" for name in ("target", "pass_config", "frontends", "compiler")
-)
+# Modules that are handed to a function when they were executed, before any other module has
+# imported a name from them.
+_HANDED: "dict[str, Callable[[ModuleType], None]]" = {}
 
 
 class CollageFinder:
@@ -31,13 +30,13 @@ class CollageFinder:
         self, name: str, path: "Any" = None, target: "ModuleType | None" = None
     ) -> "ModuleSpec | None":
         """Return our spec for ``tvm.relay.collage``, one that lets us act at its import for ``tvm``
-        and for modules of tvmc, else None."""
+        and for modules of hand_at_import, else None."""
         if name == "tvm":
             return self._find(name, path, target, _PreparingLoader)
         if name == "tvm.relay.collage":
             return _collage_spec()
-        if name in _TVMC:
-            return self._find(name, path, target, _TvmcLoader)
+        if name in _HANDED:
+            return self._find(name, path, target, _HandingLoader)
         return None
 
     def _find(
@@ -89,18 +88,21 @@ class _PreparingLoader(_LoaderBefore):
         self._loader.exec_module(module)
 
 
-class _TvmcLoader(_LoaderBefore):
-    """Puts our functions into a module of tvmc before any other has imported TVM's from it."""
+class _HandingLoader(_LoaderBefore):
+    """Hands a module over when it was executed."""
 
     def create_module(self, spec: "ModuleSpec") -> "ModuleType | None":
         return self._loader.create_module(spec)
 
     def exec_module(self, module: "Any") -> None:
-        from tvm.relay.collage.tvmc import wrap
-
         module.__spec__.loader = module.__loader__ = self._loader
         self._loader.exec_module(module)
-        wrap(module)
+        _HANDED[module.__name__](module)
+
+
+def hand_at_import(name: str, take: "Callable[[ModuleType], None]") -> None:
+    """Have a module that is not imported yet handed to ``take`` once it was executed."""
+    _HANDED[name] = take
 
 
 def _collage_spec() -> "ModuleSpec | None":

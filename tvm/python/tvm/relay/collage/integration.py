@@ -18,6 +18,7 @@ from typing import Any
 import tvm
 from tvm.relay import build_module
 from tvm.relay.backend import vm
+from tvm_collage_hook import hand_at_import
 
 from .options import unknown_option
 from .process_wide.interrupts import carried, interrupts_kept
@@ -53,6 +54,9 @@ _PROTOTYPES = {
     "MakeLabelledDFPatternPartitionRuleWithPredicate": "rules.pattern_entry:prototypes_entry",
     "MakePatternBYOCPartitionRule": "backends.rule:freely_joined",
 }
+# Modules of TVM's command line whose functions ours stand before, and what puts them there.
+_TVMC = ("target", "pass_config", "frontends", "compiler")
+_TVMC_WRAP = "tvmc:wrap"
 # What the client of an RPC server calls there (rpc/session.py), behind "collage.device.".
 _OF_DEVICES = ("open", "submit", "poll")
 
@@ -76,6 +80,9 @@ def install() -> None:
         _register(
             f"collage.device.{name}", late_function(__package__, f"rpc.service:SERVICE.{name}")
         )
+
+    for name in _TVMC:
+        hand_at_import(f"tvm.driver.tvmc.{name}", late_function(__package__, _TVMC_WRAP))
 
 
 def _register(name: str, function: Callable[..., Any]) -> None:

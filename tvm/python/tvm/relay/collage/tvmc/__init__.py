@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tvmc compile --collage`: what of TVM's command line ours stands before, module by module.
 
-Imported when somebody imports `tvm.driver.tvmc` (the finder in tvm_collage_hook.py), never by
-`import tvm`. Without --collage all goes to TVM's functions. Docs: docs/tvmc.md.
+Imported when somebody imports `tvm.driver.tvmc` (integration.py), never by `import tvm`. Without
+--collage all goes to TVM's functions. Docs: docs/tvmc.md.
 Test: tvmc/test_tvmc.py.
 """
 
