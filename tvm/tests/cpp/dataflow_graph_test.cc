@@ -65,7 +65,7 @@ TEST_CASE("graph: post-dominators") {
   }
 }
 
-/*! \brief Does every way from `node` to an end of the graph pass `through`? */
+// Does every way from `node` to an end of the graph pass `through`?
 bool IsPostDominated(const DataflowGraph& graph, NodeIndex node, NodeIndex through) {
   if (node == through) return true;
   if (graph[node].is_external || graph[node].outputs.empty()) return false;

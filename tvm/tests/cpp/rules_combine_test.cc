@@ -11,7 +11,7 @@
 namespace tvm::collage::testing {
 namespace {
 
-/*! \brief Unions only, sorted by text; single calls are always there. */
+// Unions only, sorted by text; single calls are always there.
 std::string Unions(const NamedGraph& g, const RulePtr& rule, RuleLog* log = nullptr) {
   RuleLog unused;
   std::vector<std::string> texts;

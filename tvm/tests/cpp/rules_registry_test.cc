@@ -56,7 +56,7 @@ TEST_CASE("spec: what is TVM's is never wrapped, what nothing would hand over is
 
 namespace {
 
-/*! \brief A user's rule: gives what it was made of, whatever that is. */
+// A user's rule: gives what it was made of, whatever that is.
 class Gives : public PartitionRule {
  public:
   explicit Gives(std::vector<CandidatePartition> given)

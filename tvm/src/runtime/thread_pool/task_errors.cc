@@ -7,9 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 void TaskErrors::Add(int task_id, ThreadError error) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -29,6 +27,4 @@ ThreadError TaskErrors::Merged() const {
   return merged;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

@@ -7,9 +7,7 @@
 
 #include "c_backend_abi.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 thread_local std::string last_error;
@@ -78,9 +76,7 @@ ThreadError TakeThreadError() {
   return error;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 extern "C" COLLAGE_POOL_EXPORT const char* CollagePoolLastError() {
   return tvm::collage::pool::last_error.c_str();

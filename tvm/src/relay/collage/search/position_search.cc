@@ -50,7 +50,7 @@ class Pass : public SuccessorSink {
     return *table;
   }
 
-  /*! \brief A link to the way's last part; the root's has none. */
+  // A link to the way's last part; the root's has none.
   int LinkOf(const Way& way) {
     return way.num_parts == 0 ? Trail::kRoot : trail_.Append(way.link, way.part);
   }

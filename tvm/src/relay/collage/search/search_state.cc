@@ -166,7 +166,7 @@ bool StateTable::IsSame(const Entry& entry, const SearchState& state) const {
   return true;
 }
 
-/*! \brief A power of two slots, more than entries, each entry in its place. */
+// A power of two slots, more than entries, each entry in its place.
 void StateTable::Rehash(size_t num_slots) {
   slots_.assign(num_slots, 0);
   const size_t mask = slots_.size() - 1;

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_common.cc
- * \brief Axis orders, attributes and post-ops.
- */
+// Axis orders, attributes and post-ops.
 #include "ops_common.h"
 
 #include <tvm/runtime/logging.h>
@@ -14,9 +11,7 @@
 #include <optional>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
@@ -157,7 +152,7 @@ BinaryPrimitive MakeBinary(const std::string& kind, const MemDesc& first, const 
   return made;
 }
 
-/*! \brief Neighbours in memory that the second operand all has, or all lacks, as one axis. */
+// Neighbours in memory that the second operand all has, or all lacks, as one axis.
 std::pair<Dims, Dims> JoinAxes(const Dims& first, const Dims& second,
                                const std::vector<int>& order) {
   std::pair<Dims, Dims> joined;
@@ -175,7 +170,7 @@ std::pair<Dims, Dims> JoinAxes(const Dims& first, const Dims& second,
   return joined;
 }
 
-/*! \brief The first of the forms with an axis of 1 somewhere, or none, that has a kernel. */
+// The first of the forms with an axis of 1 somewhere, or none, that has a kernel.
 std::optional<BinaryPrimitive> FindKernel(const std::string& kind, dnnl_data_type_t type,
                                           dnnl_data_type_t second_type,
                                           const std::pair<Dims, Dims>& joined,
@@ -421,6 +416,4 @@ void EmitPostOps(Planner* planner, const NodeDesc& node, const Value& bare) {
   planner->Define(node.output, value);
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_elementwise.cc
- * \brief Elementwise functions, binary operations with broadcast, softmax.
- *
- * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
- * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
- * not negative. Tested by backends/dnnl/test_lower.py.
- */
+// Elementwise functions, binary operations with broadcast, softmax.
+//
+// All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
+// strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
+// result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
+// not negative. Tested by backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -15,9 +12,7 @@
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void CheckEltwise(const partition::NodeChecks& checks) {
@@ -158,6 +153,4 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
                                          RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

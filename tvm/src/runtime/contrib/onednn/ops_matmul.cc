@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_matmul.cc
- * \brief Dense layers and (batched) matrix products.
- *
- * inner_product: data (..., K), weights (N, K), optional bias (N).
- * matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
- * optional bias (N). strings: optional kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
- */
+// Dense layers and (batched) matrix products.
+//
+// inner_product: data (..., K), weights (N, K), optional bias (N).
+// matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
+// optional bias (N). strings: optional kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -15,19 +12,17 @@
 #include "kernels.h"
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
-/*! \brief (rows, last axis): a dense layer takes all leading axes as one. */
+// (rows, last axis): a dense layer takes all leading axes as one.
 Dims Flat(const Dims& dims) {
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
   return {rows, dims.back()};
 }
 
-/*! \brief The value as (rows, last axis), made plain first where its layout does not allow it. */
+// The value as (rows, last axis), made plain first where its layout does not allow it.
 Value Flatten(Planner* planner, int tensor) {
   const Dims& shape = planner->shape(tensor);
   const Value value = planner->Any(tensor);
@@ -62,7 +57,7 @@ void CheckMatmul(const partition::NodeChecks& checks) {
   CheckBias(checks);
 }
 
-/*! \brief The desc with its last two axes swapped if asked for. */
+// The desc with its last two axes swapped if asked for.
 MemDesc MaybeTranspose(const MemDesc& desc, bool transpose) {
   if (!transpose) return desc;
   std::vector<int> axes(desc.dims().size());
@@ -128,14 +123,12 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-/*!
- * \brief An operand of a product of matrices. Activations stay as they are (a transpose is only a
- * view), also where they are a part of another tensor; constants are packed.
- *
- * Some of oneDNN's kernels take a part for the beginning of its tensor, since they read from the
- * pointer that a memory has, without the descriptor's offset (those by gemm, where there is one
- * product). So oneDNN gets the part as memory of its own, which begins at the part's first number.
- */
+// An operand of a product of matrices. Activations stay as they are (a transpose is only a view),
+// also where they are a part of another tensor; constants are packed.
+//
+// Some of oneDNN's kernels take a part for the beginning of its tensor, since they read from the
+// pointer that a memory has, without the descriptor's offset (those by gemm, where there is one
+// product). So oneDNN gets the part as memory of its own, which begins at the part's first number.
 struct Operand {
   Operand(Planner* planner, int tensor, bool transpose, bool without_gaps)
       : value(without_gaps ? planner->Any(tensor) : planner->AsItLies(tensor)) {
@@ -150,7 +143,7 @@ struct Operand {
     }
   }
 
-  /*! \brief What the step gets, in the layout that its primitive has chosen. */
+  // What the step gets, in the layout that its primitive has chosen.
   StepArg Arg(Planner* planner, int arg, const MemDesc& chosen) const {
     if (chosen == wanted) return {arg, chosen, value.buffer, begin};
     return {arg, chosen, planner->RequireFrom(value, chosen).buffer};
@@ -224,6 +217,4 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
     RegisterNode("matmul", CheckMatmul, BuildMatmul);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,18 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_norm.cc
- * \brief Layer normalization over the last axis.
- *
- * layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
- * say; floats.epsilon. Tested by backends/dnnl/test_norms.py.
- */
+// Layer normalization over the last axis.
+//
+// layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
+// say; floats.epsilon. Tested by backends/dnnl/test_norms.py.
 #include <utility>
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void CheckLayerNorm(const partition::NodeChecks& checks) {
@@ -62,6 +57,4 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
 [[maybe_unused]] const bool registered = RegisterNode("layer_norm", CheckLayerNorm, BuildLayerNorm);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

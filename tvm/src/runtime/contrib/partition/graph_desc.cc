@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file graph_desc.cc
- * \brief Reading a partition's description from JSON.
- */
+// Reading a partition's description from JSON.
 #include "graph_desc.h"
 
 #include <dmlc/json.h>
@@ -14,9 +11,7 @@
 
 #include "printable.h"
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
 std::string ShapeText(const Dims& dims) {
   std::ostringstream os;
@@ -99,7 +94,7 @@ void SetTypes(const std::vector<std::string>& names, GraphDesc* graph) {
   }
 }
 
-/*! \brief The reader's message without time, place and trace. */
+// The reader's message without time, place and trace.
 std::string Message(const std::string& text) {
   const std::string line = text.substr(0, text.find('\n'));
   const size_t place = line.find("json.h:");
@@ -184,6 +179,4 @@ std::string Summary(const GraphDesc& graph, const NodeDesc& node) {
   return os.str();
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition
