@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// DataflowGraph: its arrays, scopes and dominators, on graphs written as text.
 #include <doctest/doctest.h>
 
 #include <string>

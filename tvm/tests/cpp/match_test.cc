@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The matcher on patterns and graphs written by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>

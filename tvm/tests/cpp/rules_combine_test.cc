@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Combine: which unions its combiners build, within which limits.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ready rules of TVM and of backends on whole networks.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Marks (primitive, joinable, free) of candidates: how each rule keeps those of what it is made of.
 #include <doctest/doctest.h>
 
 #include <algorithm>

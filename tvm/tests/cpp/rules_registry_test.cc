@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rules by name, specs, and what is refused of what a rule gives.
 #include <doctest/doctest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates of work, and what any way to run a part has to do.
 #include <doctest/doctest.h>
 
 #include <algorithm>

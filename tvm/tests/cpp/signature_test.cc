@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Signatures: which candidates are the same computation.
 #include "src/relay/collage/graph/signature.h"
 
 #include <doctest/doctest.h>

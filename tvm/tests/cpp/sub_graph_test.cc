@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// SubGraph: what crosses its border, and which are valid.
 #include <doctest/doctest.h>
 
 #include <algorithm>

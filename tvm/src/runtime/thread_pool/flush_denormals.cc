@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wish to treat denormals as zero, for tasks and for what libraries run on the same threads.
-// Test: runtime/test_thread_pool.py, process_wide/test_denormals.py.
 #include "flush_denormals.h"
 
 #include <omp.h>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the errors of a launch's tasks; see task_errors.h.
-// Test: runtime/test_thread_pool.py.
 #include "task_errors.h"
 
 #include <set>

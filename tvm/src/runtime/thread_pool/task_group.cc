@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running the tasks of one launch and their barrier; see task_group.h.
-// Test: runtime/test_thread_pool.py.
 #include "task_group.h"
 
 #include <sched.h>

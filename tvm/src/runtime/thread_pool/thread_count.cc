@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads a launch uses, from calls and environment; see thread_count.h.
-// Test: runtime/test_thread_pool.py.
 #include "thread_count.h"
 
 #include <omp.h>

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes the last error of the current thread; see thread_error.h.
-// Test: runtime/test_thread_pool.py.
 #include "thread_error.h"
 
 #include <dlfcn.h>

@@ -40,9 +40,9 @@ struct CostQuestion {
 
 // What becomes of the layout of a call's values in a part of TVM.
 enum class LayoutRole {
-  kPlain,      ///< the op wants plain layouts
-  kFollows,    ///< it keeps the layout that it is given
-  kRewritten,  ///< AlterOpLayout gives it a blocked one
+  kPlain,      // the op wants plain layouts
+  kFollows,    // it keeps the layout that it is given
+  kRewritten,  // AlterOpLayout gives it a blocked one
 };
 
 class Backends {

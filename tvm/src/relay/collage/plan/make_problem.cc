@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A function's candidates and their costs as a cover problem over its placeable nodes.
+// Test: tvm/tests/cpp/plan_test.cc.
 #include <algorithm>
 #include <set>
 

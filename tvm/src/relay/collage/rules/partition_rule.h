@@ -2,6 +2,7 @@
 // PartitionRule: finds candidates in a graph; base rules look at nodes, others at a sub-rule's
 // candidates. Rules are immutable and shared. docs/rules.md lists them all. Also the log of what
 // they turned down, for reports.
+// Test: tvm/tests/cpp/rules_basic_test.cc.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Region: the maximal convex areas of a sub-rule's candidates.
+// Test: tvm/tests/cpp/rules_region_test.cc.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>

@@ -12,10 +12,10 @@ namespace tvm::collage {
 // What the search knows of a candidate's cost.
 struct CandidateCost {
   enum class Status {
-    kUnknown,     ///< only CoverCandidate::lower_bound is known
-    kKnown,       ///< costs `seconds`
-    kFailed,      ///< cannot be used (did not compile, crashed, wrong result, ...)
-    kLastResort,  ///< has no cost: a cover with fewer of these is better whatever the rest costs
+    kUnknown,     // only CoverCandidate::lower_bound is known
+    kKnown,       // costs `seconds`
+    kFailed,      // cannot be used (did not compile, crashed, wrong result, ...)
+    kLastResort,  // has no cost: a cover with fewer of these is better whatever the rest costs
   };
   Status status = Status::kUnknown;
   double seconds = 0.0;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the cover search. A plan found with lower bounds in place of unknown costs costs
-// no more than any cover, so once all its own costs are known it is optimal; and each candidate
-// asked for is part of such a plan, the dearest by a guess first. A last resort counts as more than
-// all parts of any plan together, so that a cover with fewer of them costs less. Test:
-// tvm/tests/cpp/search_cover_test.cc.
+// A plan found with lower bounds in place of unknown costs costs no more than any cover, so once
+// all its own costs are known it is optimal; and each candidate asked for is part of such a plan,
+// the dearest by a guess first. A last resort counts as more than all parts of any plan together,
+// so that a cover with fewer of them costs less.
 #include "cover_search.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact minimum-cost cover: which candidates together cover each node once, can be run
 // one after the other, and cost least. Never measures: it names the costs that it needs.
-// How and why it is exact: docs/cover_search.md. Tested by tests/cpp/search_cover_test.cc.
+// How and why it is exact: docs/cover_search.md.
+// Test: tests/cpp/search_cover_test.cc.
 //
 //   CoverSearch search(std::move(problem));
 //   CoverStep step = search.Step();
@@ -44,9 +45,9 @@ struct CoverPlan {
 // What one call of CoverSearch::Step came to.
 struct CoverStep {
   enum class Kind {
-    kPlan,       ///< `plan` is final: all its costs are known
-    kNeedCosts,  ///< set the costs of `needed`, then step again
-    kNoCover,    ///< no cover, see `uncovered_node` and `message`
+    kPlan,       // `plan` is final: all its costs are known
+    kNeedCosts,  // set the costs of `needed`, then step again
+    kNoCover,    // no cover, see `uncovered_node` and `message`
   };
   Kind kind = Kind::kNoCover;
   CoverPlan plan;

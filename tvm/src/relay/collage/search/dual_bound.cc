@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dual ascent. Test: tvm/tests/cpp/search_bound_test.cc.
 #include "dual_bound.h"
 
 #include <algorithm>

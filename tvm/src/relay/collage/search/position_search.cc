@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic programming over positions. Every move goes to a later position, so a position's
-// states are final when it is reached. Test: tvm/tests/cpp/search_cover_test.cc.
+// Dynamic programming over positions. Every move goes to a later position, so a position's states
+// are final when it is reached.
 #include "position_search.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// State tables and trails. Test: tvm/tests/cpp/search_states_test.cc.
 #include "search_state.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moves described in successors.h. Test: tvm/tests/cpp/search_states_test.cc.
 #include "successors.h"
 
 #include <algorithm>

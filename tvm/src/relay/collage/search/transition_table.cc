@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks, checks and splits transition costs. Test: tvm/tests/cpp/search_states_test.cc.
 #include "transition_table.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which convolutions run by Winograd's algorithm, and their step.
 #include "conv_winograd.h"
 
 #include <tvm/runtime/logging.h>

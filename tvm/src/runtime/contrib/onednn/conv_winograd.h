@@ -2,7 +2,8 @@
 // Convolutions of a plan that our Winograd kernel runs in place of oneDNN.
 //
 // It reads and writes the layouts that oneDNN chose for its own kernel, so that nothing around it
-// changes. Tested by backends/dnnl/test_winograd.py.
+// changes.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include <vector>

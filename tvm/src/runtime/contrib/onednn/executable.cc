@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of a plan and the memory that each owns.
 #include "executable.h"
 
 #include <tvm/runtime/threading_backend.h>

@@ -2,8 +2,8 @@
 // Runs a Plan; any number of threads may call at once.
 //
 // Each running call has its own argument lists, which are kept for the next call, and borrows a
-// block for arena and scratchpad, so that from the second call on nothing is allocated. Tested by
-// backends/test_contract.py (threads) and backends/dnnl/test_scratch.py.
+// block for arena and scratchpad, so that from the second call on nothing is allocated.
+// Test: backends/test_contract.py (threads), backends/dnnl/test_scratch.py.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory descriptors: creation and views.
 #include "handles.h"
 
 #include <tvm/runtime/logging.h>

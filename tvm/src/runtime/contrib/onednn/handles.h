@@ -2,6 +2,7 @@
 // Owning handles for oneDNN objects and a memory descriptor with value semantics.
 //
 // Precondition: GetApi() works.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of kernels, and which there are.
 #include "kernels.h"
 
 #include <tvm/runtime/container/array.h>

@@ -5,8 +5,8 @@
 // "winograd" of a convolution, and the name of an implementation: "matmul brg:avx512_core",
 // "winograd avx512:2x4x4" by its tile. Of oneDNN's own convolution it is not chosen. The compiler
 // writes into a node's string "kernel" the one that was measured to be fastest, and into "measured"
-// the times that it was chosen by, which the plan shows. Nothing is measured here. Tested by
-// backends/dnnl/test_kernel_choice.py.
+// the times that it was chosen by, which the plan shows. Nothing is measured here.
+// Test: backends/dnnl/test_kernel_choice.py.
 #pragma once
 
 #include <string>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where buffers may lie in one another.
 #include "nested_buffers.h"
 
 #include <algorithm>

@@ -3,7 +3,8 @@
 //
 // A concatenation's operands are written where its result has them. Its result may be an operand of
 // a larger one in turn, and an operand one of several, as features of a dense block are: all of
-// them then lie in the largest. Tested by backends/dnnl/test_concat.py.
+// them then lie in the largest.
+// Test: backends/dnnl/test_concat.py.
 #pragma once
 
 #include <cstdint>

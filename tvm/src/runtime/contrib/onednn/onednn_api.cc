@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, opens and checks libdnnl.so.3.
 #include "onednn_api.h"
 
 #include <dlfcn.h>

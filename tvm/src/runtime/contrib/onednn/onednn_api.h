@@ -3,7 +3,8 @@
 //
 // Nothing of oneDNN is linked: libtvm_collage_runtime.so loads (and other backends work) where
 // oneDNN is absent, and a model that needs it gets one clear error naming what was tried.
-// Precondition: oneDNN >= 3.2 headers at compile time. Tested by backends/dnnl/test_errors.py.
+// Precondition: oneDNN >= 3.2 headers at compile time.
+// Test: backends/dnnl/test_errors.py.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>

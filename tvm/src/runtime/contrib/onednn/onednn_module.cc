@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
-//
-// Tested by backends/test_contract.py, backends/dnnl/test_module.py.
+// Test: backends/test_contract.py, backends/dnnl/test_module.py.
 #include <utility>
 
 #include "../partition/partition_module.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Axis orders, attributes and post-ops.
 #include "ops_common.h"
 
 #include <tvm/runtime/logging.h>

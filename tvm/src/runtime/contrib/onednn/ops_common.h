@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the builders of nodes share: axis orders, attributes, post-ops.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <functional>

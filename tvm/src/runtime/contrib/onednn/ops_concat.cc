@@ -4,8 +4,8 @@
 // concat: ints.axis, not negative. Where the operands would lie one after the other in the result,
 // the steps that make them write them there. Else oneDNN copies large pieces at the memory's speed,
 // parts of other tensors too, but 15 ns for each of the few channels that a point of an image has
-// in a layout with channels last. Such pieces are copied by us. Tested by
-// backends/dnnl/test_lower.py, backends/dnnl/test_concat.py, backends/dnnl/test_parts.py and
+// in a layout with channels last. Such pieces are copied by us.
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_concat.py, backends/dnnl/test_parts.py,
 // backends/dnnl/test_kernels.py.
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>

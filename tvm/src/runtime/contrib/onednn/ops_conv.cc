@@ -5,8 +5,8 @@
 // inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
 // dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
 // winograd, kernel (kernels.h) and layout, in which its data and result lie: "any" (oneDNN's
-// choice), "blocked", "channels last". Tested by backends/dnnl/test_lower.py and
-// backends/dnnl/test_layout_choice.py.
+// choice), "blocked", "channels last".
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_layout_choice.py.
 #include <tvm/runtime/logging.h>
 
 #include <map>

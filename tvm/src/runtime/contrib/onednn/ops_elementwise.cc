@@ -4,7 +4,8 @@
 // All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
 // strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
 // result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
-// not negative. Tested by backends/dnnl/test_lower.py.
+// not negative.
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>

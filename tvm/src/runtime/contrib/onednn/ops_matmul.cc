@@ -3,7 +3,8 @@
 //
 // inner_product: data (..., K), weights (N, K), optional bias (N).
 // matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
-// optional bias (N). strings: optional kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
+// optional bias (N). strings: optional kernel (kernels.h).
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>

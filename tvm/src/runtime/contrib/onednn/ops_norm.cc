@@ -2,7 +2,8 @@
 // Layer normalization over the last axis.
 //
 // layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
-// say; floats.epsilon. Tested by backends/dnnl/test_norms.py.
+// say; floats.epsilon.
+// Test: backends/dnnl/test_norms.py.
 #include <utility>
 
 #include "ops_common.h"

@@ -4,7 +4,8 @@
 //
 // ints: kernel, strides, dilation (Relay's), pad_l, pad_r. strings: layout, algorithm (max,
 // avg_include_padding, avg_exclude_padding). resample: strings layout and algorithm (nearest,
-// linear), by the shapes' ratios. Tested by backends/dnnl/test_lower.py.
+// linear), by the shapes' ratios.
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <utility>

@@ -5,7 +5,8 @@
 // reduce: strings.algorithm; reduced axes are those that are 1 in the result, but not in the
 // operand. oneDNN 3.2 has a fast reduction of the innermost axes of a plain layout alone: a mean
 // over rows and columns behind a convolution, as each squeeze-and-excite block has it, would take
-// milliseconds. Tested by backends/dnnl/test_reduce.py.
+// milliseconds.
+// Test: backends/dnnl/test_reduce.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 //
 // reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
 // number an axis; convert rounds to the nearest and saturates.
-// Tested by backends/dnnl/test_lower.py and backends/dnnl/test_types.py.
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_types.py.
 #include <tvm/runtime/logging.h>
 
 #include "ops_common.h"

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of a plan.
 #include "plan.h"
 
 #include <algorithm>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A partition ready to run: primitives in order, and where each of their operands lives.
 //
-// Immutable after planning, shared by all calls. Tested by backends/dnnl/test_lower.py.
+// Immutable after planning, shared by all calls.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <functional>

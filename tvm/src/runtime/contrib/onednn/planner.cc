@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Walks a partition's nodes and decides where each tensor lies in memory.
 #include "planner.h"
 
 #include <tvm/runtime/logging.h>

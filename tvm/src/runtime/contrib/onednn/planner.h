@@ -4,7 +4,8 @@
 // Walks the nodes in order; each node's builder (ops_*.cc) lets oneDNN choose layouts, asks the
 // planner for its operands in them (a reorder is added only where a tensor is not there yet in
 // that layout; constants are reordered at once, so their packed form is all that stays), and
-// defines its result. Tested by backends/dnnl/test_lower.py and backends/dnnl/test_regions.py.
+// defines its result.
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_regions.py.
 #pragma once
 
 #include <functional>

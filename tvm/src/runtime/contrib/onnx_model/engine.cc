@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables of libraries that run ONNX models, and of their element types.
 #include "engine.h"
 
 #include <tvm/runtime/data_type.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What runs an ONNX model: the one class between the runtime module and a library.
-//
-// Tested by backends/onnx_model/test_backend.py.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <dlpack/dlpack.h>

@@ -5,7 +5,8 @@
 // nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
 // module asks TVM for no constants. The library is opened, and the model made ready, at the first
 // run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
-// that TVM loaded from a file can be saved again. Tested by backends/onnx_model/test_backend.py.
+// that TVM loaded from a file can be saved again.
+// Test: backends/onnx_model/test_backend.py.
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>

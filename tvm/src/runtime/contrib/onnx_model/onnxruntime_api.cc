@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, opens and checks libonnxruntime.so.
 #include "onnxruntime_api.h"
 
 #include <dlfcn.h>

@@ -4,7 +4,7 @@
 // The library's wheel brings no headers. Its interface is a table of function pointers that only
 // ever grows at its end, so a function is known by its place; OnnxRuntime documents the table as
 // `OrtApi` of version 14 (ONNX Runtime 1.14) or later.
-// Tested by backends/onnx_model/test_backend.py.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <cstddef>

@@ -9,6 +9,7 @@
 // Sessions of few operators share one pool, whose threads never spin. A network may have hundreds
 // of such parts, and with threads for each, asleep since the last run, they took twice as long.
 // Sessions may run in several threads at once.
+// Test: backends/onnx_model/test_backend.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds, opens and checks libopenvino_c.so.
 #include "openvino_api.h"
 
 #include <dlfcn.h>

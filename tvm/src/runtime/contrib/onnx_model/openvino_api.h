@@ -2,7 +2,7 @@
 // The few functions of OpenVINO's C interface that we call.
 //
 // Declared here rather than taken from its headers, so that a build does not need OpenVINO.
-// Tested by backends/onnx_model/test_backend.py.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 // computes in is what was asked for: by itself the plugin takes bfloat16 where the CPU has it. Its
 // numbers of element types differ from version to version (float32 was 5 up to 2024, then 4), so
 // the model is asked for those of its inputs and outputs.
+// Test: backends/onnx_model/test_backend.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>

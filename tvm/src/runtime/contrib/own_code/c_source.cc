@@ -3,7 +3,8 @@
 //
 // The description's first node has the shared library ("library", in hexadecimal) and the C text
 // ("source", for people). The library travels in the module, so neither compiler nor source is
-// needed where the model runs. Precondition: Linux. Tested by backends/test_own_code.py.
+// needed where the model runs. Precondition: Linux.
+// Test: backends/test_own_code.py.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <tvm/runtime/logging.h>

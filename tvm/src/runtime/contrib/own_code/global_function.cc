@@ -3,7 +3,8 @@
 //
 // The description's first node has the function's name ("function"), which is looked up at each
 // call: the model file holds the name, the program that loads it registers the function (in Python
-// by tvm.register_func). Tested by backends/test_own_code.py.
+// by tvm.register_func).
+// Test: backends/test_own_code.py.
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What partitions that run a user's own code share: one node, all tensors in order.
+// Test: backends/test_own_code.py.
 #pragma once
 
 #include <tvm/runtime/logging.h>

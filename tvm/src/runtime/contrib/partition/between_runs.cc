@@ -5,7 +5,7 @@
 // threads of another pool fall asleep meanwhile, and these do while that one works.
 // `collage.read_bytes(array, count)`: the threads read the first bytes of an array, each its share,
 // which are in the caches then, in place of what was read longest ago.
-// Tested by measure/profiler/test_in_network.py.
+// Test: measure/profiler/test_in_network.py.
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/ndarray.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of the tensors that a caller passes.
 #include "checked_data.h"
 
 #include <tvm/runtime/logging.h>

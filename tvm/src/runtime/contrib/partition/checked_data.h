@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The memory of a tensor that a caller passed, once it is known to be what was compiled for.
-//
-// Tested by backends/test_contract.py.
+// Test: backends/test_contract.py.
 #pragma once
 
 #include <dlpack/dlpack.h>

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a partition's description from JSON.
 #include "graph_desc.h"
 
 #include <dmlc/json.h>

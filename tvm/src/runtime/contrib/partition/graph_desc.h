@@ -3,7 +3,8 @@
 //
 // Written by python (backends/partition/description.py) as JSON, read here; the backends that use
 // it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
-// is not part of it. Nodes come in execution order. Tested by backends/dnnl/test_lower.py.
+// is not part of it. Nodes come in execution order.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <tvm/runtime/data_type.h>

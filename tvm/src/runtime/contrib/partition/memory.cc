@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Allocating and lending.
 #include "memory.h"
 
 #include <sys/mman.h>

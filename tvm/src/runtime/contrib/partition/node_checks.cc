@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks of one step, and their errors.
 #include "node_checks.h"
 
 #include <tvm/runtime/logging.h>

@@ -2,8 +2,8 @@
 // Checks of one step of a description that was read from a file: what its builder relies on.
 //
 // A description may come from a damaged or foreign file, so nothing of it is indexed, divided by or
-// allocated before it was checked. Each error is one line that names the step and the field. Tested
-// by runtime/test_partition_checks.py.
+// allocated before it was checked. Each error is one line that names the step and the field.
+// Test: runtime/test_partition_checks.py.
 #pragma once
 
 #include <initializer_list>

@@ -3,7 +3,7 @@
 //
 // Nothing of such a library is linked: libtvm_collage_runtime.so loads where it is absent, and a
 // model that needs it gets one clear error.
-// Tested by backends/dnnl/test_errors.py, backends/blas/test_errors.py,
+// Test: backends/dnnl/test_errors.py, backends/blas/test_errors.py,
 // backends/onnx_model/test_backend.py.
 #pragma once
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module's faces towards TVM, and the checks of what callers pass.
 #include "partition_module.h"
 
 #include <dmlc/memory_io.h>

@@ -9,7 +9,8 @@
 // file drops them when its program is made, so that none stays in memory beside its packed form.
 // One made in this process keeps them, as it may be saved again. Or they are names: then TVM's
 // const loader holds the arrays, for good, and hands them to __init_<symbol>(constants) before the
-// first run. Tested by backends/test_contract.py, runtime/test_partition_memory.py.
+// first run.
+// Test: backends/test_contract.py, runtime/test_partition_memory.py.
 #pragma once
 
 #include <memory>

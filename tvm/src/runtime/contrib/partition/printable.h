@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What messages may say of text that was read from a file.
-//
-// Tested by runtime/test_partition_checks.py and runtime/test_damaged_libraries.py.
+// Test: runtime/test_partition_checks.py, runtime/test_damaged_libraries.py.
 #pragma once
 
 #include <cctype>

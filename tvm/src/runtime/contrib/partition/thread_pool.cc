@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of libtvm_collage_pool.so, which a deployed program may do without.
 #include "thread_pool.h"
 
 #include <dlfcn.h>

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What libraries that run parts ask of our thread pool, which need not be in the process.
-//
-// Tested by process_wide/test_denormals.py and runtime/test_thread_pool.py.
+// Test: process_wide/test_denormals.py, runtime/test_thread_pool.py.
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,7 @@
 //
 // An input whose memory is aligned is read where it lies, if the executor can be pointed to it;
 // others are copied. Precondition: nobody else uses the executor, since TVM keeps the addresses.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/container/map.h>
 #include <tvm/runtime/container/string.h>
 #include <tvm/runtime/device_api.h>

@@ -2,7 +2,8 @@
 // A compiled model as one call on raw memory: data in, run, data out.
 //
 // TVM's executors take a call for each tensor that is set or read, which Python pays for each time.
-// Docs: docs/runner.md. Tested by tvm_collage/test_runner.py.
+// Docs: docs/runner.md.
+// Test: tvm_collage/test_runner.py.
 #pragma once
 
 #include <tvm/runtime/container/shape_tuple.h>

@@ -5,6 +5,7 @@
 // outputs)` make a module with the functions inputs, outputs (an array of [name, shape, dtype]
 // each), run(inputs..., outputs...) on tensors, and handle, which CollageRunnerCall takes. Calls of
 // one runner wait for each other.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner of a function of the Relay VM whose tensors have fixed shapes.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/container/adt.h>
 #include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>

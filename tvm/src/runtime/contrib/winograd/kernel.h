@@ -2,7 +2,8 @@
 // What one thread does of a Winograd convolution, and its implementations by instruction set.
 //
 // Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
-// rest, so they may share no inline function with it. Tested by backends/dnnl/test_winograd.py.
+// rest, so they may share no inline function with it.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include <cstdint>

@@ -2,6 +2,7 @@
 // The kernel for AVX2, compiled with it (CMakeLists.txt); run only where the CPU has it.
 //
 // 6 tiles by 2 vectors of sums leave registers for two vectors of weights and one input.
+// Test: backends/dnnl/test_winograd.py.
 #if defined(__x86_64__)
 #include "kernel_impl.h"
 

@@ -4,6 +4,7 @@
 // For a piece: transform its tiles' inputs (V), then for each group of output channels multiply by
 // the transformed weights at each point (M) and transform back. Includes no header of the
 // standard library but <cstdint>, see kernel.h.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include "kernel.h"

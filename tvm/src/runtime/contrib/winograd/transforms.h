@@ -5,7 +5,8 @@
 // polynomials of inputs and weights are evaluated (Toom and Cook; Winograd, "Arithmetic Complexity
 // of Computations", 1980). A stride of s divides taps and inputs into s phases with a stride of 1,
 // whose products stand one after another. Along two axes both are nested. All of it is computed by
-// the compiler; includes nothing, see kernel.h. Tested by backends/dnnl/test_winograd_forms.py.
+// the compiler; includes nothing, see kernel.h.
+// Test: backends/dnnl/test_winograd_forms.py.
 #pragma once
 
 namespace tvm::collage::winograd {

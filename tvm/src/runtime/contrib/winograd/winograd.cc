@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights, pieces of work for threads, and whether it is worth it.
 #include "winograd.h"
 
 #include <tvm/runtime/c_backend_api.h>
