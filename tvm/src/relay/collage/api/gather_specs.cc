@@ -28,10 +28,8 @@ std::vector<StockTargetKind>& StockTargetKinds() {
 String StockTargetKindsJson() {
   std::vector<Json> rows;
   for (const StockTargetKind& kind : StockTargetKinds()) {
-    std::vector<Json> options;
-    for (const auto& [name, type] : kind.types) {
-      options.push_back(JsonObject({{"name", std::string(name)}, {"type", std::string(type)}}));
-    }
+    Attrs options;
+    for (const auto& [name, type] : kind.types) options.emplace_back(name, std::string(type));
     rows.push_back(JsonObject({{"name", kind.name}, {"options", options}}));
   }
   return Json(rows).text();

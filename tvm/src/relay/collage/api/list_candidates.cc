@@ -134,7 +134,7 @@ Array<ObjectRef> PartsOfPattern(ObjectRef object) {
   return objects;
 }
 
-// What inspect/matches.py reads as _Found, without parts that took none in a match.
+// FoundMatches of inspect/matches.py, without parts that took none in a match.
 String FindMatchesOf(ObjectRef object, DataflowGraphView view) {
   const std::vector<PartitionSpec> no_specs;
   ImportScope scope(view->imported.get(), &no_specs);

@@ -82,6 +82,7 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
   const CostCounts& counts = plan.cost_counts;
   const std::string report = JsonText({
       {"function", function.Name()},
+      {"skipped", ""},
       {"nodes", graph.size()},
       {"candidates", plan.num_candidates},
       {"costs", JsonObject({{"candidates", counts.candidates},

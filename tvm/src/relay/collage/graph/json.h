@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON text of plain values, the one form of data between C++ and Python: in one call of TVM's FFI
-// it is ten times as fast as values that are boxed one by one, and each has its name.
-// Test: tvm/tests/cpp/json_test.cc.
+// it is ten times as fast as values that are boxed one by one, and each has its name. All texts and
+// their fields are in border.schema.json, against which both sides are tested; to change a field
+// see tools/border_schema.py. Test: tvm/tests/cpp/json_test.cc, tvm/tests/cpp/border_test.cc.
 #pragma once
 
 #include <cstdint>

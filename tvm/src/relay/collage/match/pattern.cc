@@ -124,6 +124,8 @@ DataflowPattern Unsupported(std::string reason) {
 
 }  // namespace tvm::collage::pattern
 
+namespace tvm::collage {
+
 bool IsAttrEqual(const AttrValue& asked, const AttrValue& value) {
   if (const auto* number = std::get_if<AttrNumber>(&asked)) {
     if (const auto* field = std::get_if<int64_t>(&value))

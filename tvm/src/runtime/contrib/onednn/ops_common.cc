@@ -104,13 +104,10 @@ bool IsEltwise(const std::string& kind) { return EltwiseTable().count(kind) > 0;
 
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
                  const std::string& what) {
-  const Api& api = GetApi();
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.eltwise_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference, EltwiseAlgorithm(function.kind),
-                  value.desc.get(), value.desc.get(), function.alpha, function.beta, attr.get()),
-              what);
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().eltwise_forward_primitive_desc_create,
+                   dnnl_forward_inference, EltwiseAlgorithm(function.kind), value.desc.get(),
+                   value.desc.get(), function.alpha, function.beta);
   planner->Emit(std::move(pd),
                 {{DNNL_ARG_SRC, value.desc, value.buffer}, {DNNL_ARG_DST, value.desc, target}},
                 what);
@@ -140,15 +137,10 @@ struct BinaryPrimitive {
 
 BinaryPrimitive MakeBinary(const std::string& kind, const MemDesc& first, const MemDesc& second,
                            const std::string& what) {
-  BinaryPrimitive made;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(
-      GetApi().binary_primitive_desc_create(made.pd.out(), GetApi().engine, BinaryAlgorithm(kind),
-                                            first.get(), second.get(), first.get(), attr.get()),
-      what);
-  made.first = first;
-  made.second = MemDesc::Query(made.pd, dnnl_query_src_md, 1);
-  return made;
+  PrimitiveDesc pd = NewPrimitive(what, NewAttr().get(), GetApi().binary_primitive_desc_create,
+                                  BinaryAlgorithm(kind), first.get(), second.get(), first.get());
+  const MemDesc chosen = MemDesc::Query(pd, dnnl_query_src_md, 1);
+  return {std::move(pd), first, chosen};
 }
 
 // Neighbours in memory that the second operand all has, or all lacks, as one axis.
@@ -254,12 +246,9 @@ Value EmitPRelu(Planner* planner, const Value& value, int slopes,
     given = Reshaped(given, {1, dims[axis], 1});
   }
   const MemDesc wanted = MemDesc::Any(given.desc.dims(), planner->type(slopes));
-  const PrimitiveAttr attr = NewAttr();
-  PrimitiveDesc pd;
-  CheckStatus(GetApi().prelu_forward_primitive_desc_create(pd.out(), GetApi().engine,
-                                                           dnnl_forward_inference, seen.get(),
-                                                           wanted.get(), seen.get(), attr.get()),
-              what);
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().prelu_forward_primitive_desc_create,
+                   dnnl_forward_inference, seen.get(), wanted.get(), seen.get());
   const MemDesc weights = MemDesc::Query(pd, dnnl_query_weights_md, 0);
   const int buffer = planner->RequireFrom(given, weights).buffer;
   const Value result = place(data);

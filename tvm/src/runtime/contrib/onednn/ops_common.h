@@ -15,6 +15,16 @@ namespace tvm::collage::onednn {
 // Attributes with the caller's scratchpad (calls may run at once) and these post-ops.
 PrimitiveAttr NewAttr(const PostOps* post_ops = nullptr);
 
+// The primitive that a function of the Api makes of these arguments, which stand between the engine
+// and the attributes; an error that names `what` where oneDNN has none.
+template <typename Create, typename... Args>
+PrimitiveDesc NewPrimitive(const std::string& what, const_dnnl_primitive_attr_t attr, Create create,
+                           Args... args) {
+  PrimitiveDesc pd;
+  CheckStatus(create(pd.out(), GetApi().engine, args..., attr), what);
+  return pd;
+}
+
 // Whether a primitive is oneDNN's reference code, many times slower than its kernels; what it calls
 // simple are copies, but for its pools.
 bool IsReferenceCode(const PrimitiveDesc& pd);

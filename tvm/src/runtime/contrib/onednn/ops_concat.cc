@@ -109,7 +109,6 @@ std::vector<Value> Operands(Planner* planner, const NodeDesc& node, size_t axis)
 }
 
 void BuildConcat(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const size_t axis = node.Int("axis");
   const std::vector<Value> operands = Operands(planner, node, axis);
@@ -120,13 +119,10 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
     args.push_back(
         {DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), operands[i].desc, operands[i].buffer});
   }
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.concat_primitive_desc_create(
-                  pd.out(), api.engine,
-                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(),
-                  static_cast<int>(descs.size()), static_cast<int>(axis), descs.data(), attr.get()),
-              what);
+  const MemDesc any = MemDesc::Any(planner->shape(node.output), planner->type(node.output));
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().concat_primitive_desc_create, any.get(),
+                   static_cast<int>(descs.size()), static_cast<int>(axis), descs.data());
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const bool lie_in_turn = std::all_of(operands.begin(), operands.end(), [&](const Value& operand) {
     return operand.desc.IsWhole() && operand.desc.IsPieceOf(dst_desc, axis);

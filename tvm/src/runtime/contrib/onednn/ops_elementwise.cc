@@ -64,7 +64,6 @@ void BuildEltwise(Planner* planner, const NodeDesc& node) {
 }
 
 void BuildBinary(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const Dims& dims = planner->shape(node.output);
   int first = node.inputs[0];
@@ -83,11 +82,8 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
       planner, node, [&](int tensor) { return WithRank(planner, tensor, dims.size()); },
       /*may_sum=*/false, FreeLayouts{dims, [](const MemDesc& layout) { return layout; }});
   FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
-    PrimitiveDesc pd;
-    CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
-                                                 desc.get(), b_wanted.get(), desc.get(), attr),
-                what);
-    return pd;
+    return NewPrimitive(what, attr, GetApi().binary_primitive_desc_create,
+                        BinaryAlgorithm(algorithm), desc.get(), b_wanted.get(), desc.get());
   });
   if (!made.has_post_ops || (IsReferenceCode(made.pd) && CanSplit(*planner, node))) {
     auto place = [&](const Value& value) {
@@ -120,14 +116,10 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
   const std::string what = Summary(planner->graph(), node);
   const int input = node.inputs[0];
   auto make = [&](const MemDesc& desc, size_t axis) {
-    PrimitiveDesc pd;
-    const PrimitiveAttr attr = NewAttr();
-    CheckStatus(GetApi().softmax_forward_primitive_desc_create(
-                    pd.out(), GetApi().engine, dnnl_forward_inference,
-                    node.kind == "log_softmax" ? dnnl_softmax_log : dnnl_softmax_accurate,
-                    desc.get(), desc.get(), static_cast<int>(axis), attr.get()),
-                what);
-    return pd;
+    return NewPrimitive(what, NewAttr().get(), GetApi().softmax_forward_primitive_desc_create,
+                        dnnl_forward_inference,
+                        node.kind == "log_softmax" ? dnnl_softmax_log : dnnl_softmax_accurate,
+                        desc.get(), desc.get(), static_cast<int>(axis));
   };
   const size_t axis = node.Int("axis");
   Value src = planner->Any(input);

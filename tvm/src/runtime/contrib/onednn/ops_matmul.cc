@@ -95,16 +95,12 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
       MemDesc::Any(is_matmul ? Dims{weights_dims[1], weights_dims[0]} : weights_dims,
                    planner->type(weights_tensor));
   PrimitiveDesc pd = planner->Choose(node, is_matmul ? "matmul" : "inner_product", [&] {
-    PrimitiveDesc made;
-    const dnnl_status_t status =
-        is_matmul ? api.matmul_primitive_desc_create(made.out(), api.engine, src_wanted.get(),
-                                                     weights_wanted.get(), bias.get(),
-                                                     dst_wanted.get(), chain.attr())
-                  : api.inner_product_forward_primitive_desc_create(
-                        made.out(), api.engine, dnnl_forward_inference, src_wanted.get(),
-                        weights_wanted.get(), bias.get(), dst_wanted.get(), chain.attr());
-    CheckStatus(status, what);
-    return made;
+    return is_matmul
+               ? NewPrimitive(what, chain.attr(), api.matmul_primitive_desc_create,
+                              src_wanted.get(), weights_wanted.get(), bias.get(), dst_wanted.get())
+               : NewPrimitive(what, chain.attr(), api.inner_product_forward_primitive_desc_create,
+                              dnnl_forward_inference, src_wanted.get(), weights_wanted.get(),
+                              bias.get(), dst_wanted.get());
   });
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
@@ -156,7 +152,6 @@ struct Operand {
 };
 
 void BuildMatmul(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const Dims& dst_dims = planner->shape(node.output);
   const bool has_bias = node.inputs.size() > 2;
@@ -174,12 +169,8 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const MemDesc dst_wanted = planner->Plain(node.output);
   const auto create = [&](const MemDesc& a_layout, const MemDesc& b_layout) {
     return planner->Choose(node, "matmul", [&] {
-      PrimitiveDesc made;
-      CheckStatus(
-          api.matmul_primitive_desc_create(made.out(), api.engine, a_layout.get(), b_layout.get(),
-                                           bias.get(), dst_wanted.get(), chain.attr()),
-          what);
-      return made;
+      return NewPrimitive(what, chain.attr(), GetApi().matmul_primitive_desc_create, a_layout.get(),
+                          b_layout.get(), bias.get(), dst_wanted.get());
     });
   };
   PrimitiveDesc pd = create(a.wanted, b.wanted);

@@ -110,7 +110,6 @@ void CheckResample(const partition::NodeChecks& checks) {
 }
 
 void BuildPool(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   ImageNode image(planner, node);
   const Dims pad_r = EffectiveRightPadding(node, image.src_desc.dims(), image.dst_dims);
@@ -118,15 +117,11 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
   for (int64_t& d : dilation) d -= 1;
 
   auto make = [&] {
-    PrimitiveDesc pd;
-    const PrimitiveAttr attr = NewAttr();
-    CheckStatus(api.pooling_forward_primitive_desc_create(
-                    pd.out(), api.engine, dnnl_forward_inference,
-                    PoolAlgorithm(node.Str("algorithm")), image.src_desc.get(),
-                    image.dst_wanted.get(), node.Ints("strides").data(), node.Ints("kernel").data(),
-                    dilation.data(), node.Ints("pad_l").data(), pad_r.data(), attr.get()),
-                what);
-    return pd;
+    return NewPrimitive(what, NewAttr().get(), GetApi().pooling_forward_primitive_desc_create,
+                        dnnl_forward_inference, PoolAlgorithm(node.Str("algorithm")),
+                        image.src_desc.get(), image.dst_wanted.get(), node.Ints("strides").data(),
+                        node.Ints("kernel").data(), dilation.data(), node.Ints("pad_l").data(),
+                        pad_r.data());
   };
   PrimitiveDesc pd = make();
   if (IsReferenceCode(pd)) {  // its kernels for bytes, for few channels and for lines want this
@@ -137,18 +132,14 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
 }
 
 void BuildResample(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   ImageNode image(planner, node);
   const bool is_linear = node.Str("algorithm") == "linear";
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
   // Without factors they are those of the shapes.
-  CheckStatus(api.resampling_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
-                  image.src_desc.get(), image.dst_wanted.get(), attr.get()),
-              what);
+  PrimitiveDesc pd = NewPrimitive(
+      what, NewAttr().get(), GetApi().resampling_forward_primitive_desc_create,
+      dnnl_forward_inference, is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
+      image.src_desc.get(), image.dst_wanted.get());
   image.Emit(planner, node, std::move(pd), what);
 }
 

@@ -37,15 +37,11 @@ struct Reduction {
 
 Reduction MakeReduction(const std::string& algorithm, const MemDesc& source, const Dims& result,
                         dnnl_data_type_t type, const std::string& what) {
-  Reduction made;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(GetApi().reduction_primitive_desc_create(
-                  made.pd.out(), GetApi().engine, ReductionAlgorithm(algorithm), source.get(),
-                  MemDesc::Any(result, type).get(), 0.f, 0.f, attr.get()),
-              what);
-  made.source = source;
-  made.result = MemDesc::Query(made.pd, dnnl_query_dst_md);
-  return made;
+  const MemDesc any = MemDesc::Any(result, type);
+  PrimitiveDesc pd = NewPrimitive(what, NewAttr().get(), GetApi().reduction_primitive_desc_create,
+                                  ReductionAlgorithm(algorithm), source.get(), any.get(), 0.f, 0.f);
+  const MemDesc chosen = MemDesc::Query(pd, dnnl_query_dst_md);
+  return {std::move(pd), source, chosen};
 }
 
 // A mean as the pooling of a whole image, which has kernels for every layout; nothing

@@ -93,9 +93,11 @@ void SetTypes(const std::vector<std::string>& names, GraphDesc* graph) {
   }
 }
 
-// The reader's message without time, place and trace.
+// The reader's message without time, place and trace, with the fields that it knows, a line each.
 std::string Message(const std::string& text) {
-  const std::string line = text.substr(0, text.find('\n'));
+  size_t stop = text.find('\n');
+  while (stop != std::string::npos && text[stop + 1] == '"') stop = text.find('\n', stop + 1);
+  const std::string line = text.substr(0, stop);
   const size_t place = line.find("json.h:");
   const size_t end = place == std::string::npos ? place : line.find(": ", place);
   return end == std::string::npos ? line : line.substr(end + 2);
