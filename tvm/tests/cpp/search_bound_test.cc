@@ -6,9 +6,9 @@
 #include <map>
 #include <numeric>
 
-#include "../../src/relay/collage/search/dual_bound.h"
 #include "search_nets.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/dual_bound.h"
 
 namespace tvm::collage::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "../../src/relay/collage/search/cover_search.h"
 #include "search_nets.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/cover_search.h"
 
 namespace tvm::collage::testing {
 namespace {

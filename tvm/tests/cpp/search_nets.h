@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "../../src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_problem.h"
 
 namespace tvm::collage::testing {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "../../src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_problem.h"
 
 namespace tvm::collage::testing {
 

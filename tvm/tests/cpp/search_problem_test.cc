@@ -6,11 +6,11 @@
 #include <limits>
 #include <stdexcept>
 
-#include "../../src/relay/collage/search/cover_problem.h"
-#include "../../src/relay/collage/search/cover_search.h"
-#include "../../src/relay/collage/search/ticks.h"
+#include "src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_search.h"
+#include "src/relay/collage/search/ticks.h"
 
-namespace tvm::collage {
+namespace tvm::collage::testing {
 namespace {
 
 CoverProblem TwoNodes() {
@@ -90,4 +90,4 @@ TEST_CASE("ticks add exactly and saturate") {
 }
 
 }  // namespace
-}  // namespace tvm::collage
+}  // namespace tvm::collage::testing

@@ -2,8 +2,8 @@
 // Work follows the size of nets of one shape, by counts.
 #include <doctest/doctest.h>
 
-#include "../../src/relay/collage/search/cover_search.h"
 #include "search_nets.h"
+#include "src/relay/collage/search/cover_search.h"
 
 namespace tvm::collage::testing {
 namespace {

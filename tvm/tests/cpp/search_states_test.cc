@@ -6,12 +6,12 @@
 #include <random>
 #include <set>
 
-#include "../../src/relay/collage/search/covered_set.h"
-#include "../../src/relay/collage/search/dual_bound.h"
-#include "../../src/relay/collage/search/part_table.h"
-#include "../../src/relay/collage/search/search_state.h"
-#include "../../src/relay/collage/search/successors.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/covered_set.h"
+#include "src/relay/collage/search/dual_bound.h"
+#include "src/relay/collage/search/part_table.h"
+#include "src/relay/collage/search/search_state.h"
+#include "src/relay/collage/search/successors.h"
 
 namespace tvm::collage::testing {
 namespace {

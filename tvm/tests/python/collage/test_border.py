@@ -128,7 +128,7 @@ def overheard():
 
 
 class Priced(CostEstimator):
-    """Answers all that the pass can ask without a module."""
+    """An estimator that answers all that the pass can ask without a module."""
 
     def price_batch(self, signatures, works, targets):
         return [
@@ -141,7 +141,7 @@ class Priced(CostEstimator):
 
 
 class Measured(CostEstimator):
-    """Answers by modules, of which some fail."""
+    """An estimator that answers by modules, of which some fail, and knows bounds."""
 
     def estimate_batch(self, mods, targets, labels):
         return [

@@ -70,7 +70,7 @@ class Node:
 
 @dataclasses.dataclass(frozen=True)
 class GraphFields:
-    """What C++ tells of a DataflowGraph."""
+    """Facts of a DataflowGraph, as C++ tells them; its properties say what each is."""
 
     size: int
     result: int
@@ -190,7 +190,7 @@ class NestedSubGraph:
 
 @dataclasses.dataclass(frozen=True)
 class SubGraphFields:
-    """What C++ tells of a SubGraph."""
+    """Facts of a SubGraph, as C++ tells them; its properties say what each is."""
 
     inside: IndexSet
     entries: IndexSet

@@ -15,7 +15,7 @@ from .handle import View, call
 
 @dataclasses.dataclass(frozen=True)
 class SpecFields:
-    """What C++ tells of a PartitionSpec."""
+    """Facts of a PartitionSpec, as C++ tells them; its properties say what each is."""
 
     name: str
     is_external: bool
@@ -25,7 +25,7 @@ class SpecFields:
 
 @dataclasses.dataclass(frozen=True)
 class CandidateFields:
-    """What C++ tells of a CandidatePartition."""
+    """Facts of a CandidatePartition, as C++ tells them; its properties say what each is."""
 
     backend: str
     rule: str
