@@ -187,15 +187,14 @@ def _is_record(kind: Kind) -> bool:
 
 
 def _describe_record(kind: type, defs: dict[str, Schema]) -> Schema:
-    """Return the schema of a record. Of defaults it knows nothing: both sides tell every field but
-    those that a TypedDict does not require."""
+    """Return the schema of a record, which says itself what its fields mean. Of defaults the schema
+    knows nothing: both sides tell every field but those that a TypedDict does not require."""
     hints = typing.get_type_hints(kind, include_extras=True)
     names = [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else hints
     properties = {
         name: _describe(READ_LATER.get((kind, name), hints[name]), defs) for name in names
     }
     return {
-        "description": (kind.__doc__ or "").strip().splitlines()[0],
         "type": "object",
         "properties": properties,
         "required": [name for name in names if not _may_lack(hints[name])],
