@@ -3,9 +3,11 @@
 Test: tools/test_install.py.
 
 Each file starts with the license line, has at most 600 lines and no trailing blanks; the tests
-that it names are there.
+that it names are there. C++ has one dialect: a header of `//` lines, which names the test, and
+nested namespaces in one line.
 """
 
+import itertools
 import re
 import subprocess
 import sys
@@ -18,6 +20,9 @@ TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc")
 TEST_FOLDERS = [
     Path(p) for p in ("tvm/tests/python/collage", "tvm/tests/python", "tvm/tests/cpp", "tvm", ".")
 ]
+CPP = (".cc", ".h")
+DOXYGEN = re.compile(r"/\*[!*]|///|\\(?:file|brief|param|return)\b")
+NESTED_NAMESPACE = re.compile(r"^namespace [\w:]+ \{\nnamespace \w", re.MULTILINE)
 COMMENT_STARTS = {".py": "# ", ".sh": "# ", ".cmake": "# ", ".cc": "// ", ".h": "// ", ".js": "// "}
 
 
@@ -33,6 +38,28 @@ def problems(path: Path) -> list[str]:
     for number, line in enumerate(lines, 1):
         if line != line.rstrip():
             found.append(f"{path}:{number}: trailing blank")
+    return found
+
+
+def dialect_problems(path: Path) -> list[str]:
+    """Return what is foreign to the dialect of our C++ in a source file, one line each."""
+    text = path.read_text(encoding="utf-8")
+    lines = text.splitlines()
+    found = [
+        f"{path}:{number}: a comment is lines of //, without commands"
+        for number, line in enumerate(lines, 1)
+        if DOXYGEN.search(line)
+    ]
+    for nested in NESTED_NAMESPACE.finditer(text):
+        number = text.count("\n", 0, nested.end()) + 1
+        found.append(f"{path}:{number}: write nested namespaces in one line: namespace a::b {{")
+    header = "\n".join(itertools.takewhile(lambda line: line.startswith("//"), lines[1:]))
+    if path.suffix == ".cc" and path.with_suffix(".h").is_file():
+        return found  # its header has the header of both
+    if not header:
+        found.append(f"{path}:2: a header of // lines must say what the file is")
+    elif "src" in path.parts and "Test:" not in header:
+        found.append(f"{path}:2: its header must name its test: // Test: <file>")
     return found
 
 
@@ -57,6 +84,8 @@ if __name__ == "__main__":
     found = []
     for path in source_files():
         found += problems(path)
+        if path.suffix in CPP:
+            found += dialect_problems(path)
         if not path.is_relative_to("tvm/tests"):
             found += lost_tests(path)
     print("\n".join(found), end="\n" if found else "", file=sys.stderr)

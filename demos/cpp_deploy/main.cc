@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file main.cc
- * \brief Runs a library that Collage compiled, without the compiler: TVM's runtime and ours only.
- *
- *   cpp_deploy net.so INPUT_NAME 1x3x224x224 input.bin [serve]
- *
- * input.bin holds float32 in row-major order. Prints each output's shape and numbers, then the
- * median time of a run on stderr; or with "serve", for each number on stdin, the seconds of so many
- * runs. Tested by backends/dnnl/test_deploy.py, timed by bench/deploy.py.
- */
+// Runs a library that Collage compiled, without the compiler: TVM's runtime and ours only.
+//
+//   cpp_deploy net.so INPUT_NAME 1x3x224x224 input.bin [serve]
+//
+// input.bin holds float32 in row-major order. Prints each output's shape and numbers, then the
+// median time of a run on stderr; or with "serve", for each number on stdin, the seconds of so many
+// runs. Tested by backends/dnnl/test_deploy.py, timed by bench/deploy.py.
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/module.h>
 #include <tvm/runtime/ndarray.h>

@@ -25,6 +25,8 @@ add_executable(collage_cpp_tests EXCLUDE_FROM_ALL ${test_sources} "${main_source
 target_link_libraries(collage_cpp_tests PRIVATE tvm_collage_core)
 target_include_directories(collage_cpp_tests PRIVATE "${COLLAGE_SOURCE_DIR}")
 target_include_directories(collage_cpp_tests SYSTEM PRIVATE "${COLLAGE_DOCTEST_INCLUDE_DIR}")
+target_compile_definitions(collage_cpp_tests PRIVATE
+  COLLAGE_BORDER_SCHEMA="${COLLAGE_SOURCE_DIR}/src/relay/collage/graph/border.schema.json")
 # A third less compile time; a failed check stops in a debugger two frames further up.
 target_compile_definitions(collage_cpp_tests PRIVATE DOCTEST_CONFIG_SUPER_FAST_ASSERTS)
 # Tests of tables do little themselves, and their many checks take three times as long to optimise;

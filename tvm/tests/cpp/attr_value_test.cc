@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Attributes as plain data: what is equal, and how they print.
 #include "src/relay/collage/graph/attr_value.h"
 
 #include <doctest/doctest.h>

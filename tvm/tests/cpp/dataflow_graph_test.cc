@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// DataflowGraph: its arrays, scopes and dominators, on graphs written as text.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -65,7 +66,7 @@ TEST_CASE("graph: post-dominators") {
   }
 }
 
-/*! \brief Does every way from `node` to an end of the graph pass `through`? */
+// Does every way from `node` to an end of the graph pass `through`?
 bool IsPostDominated(const DataflowGraph& graph, NodeIndex node, NodeIndex through) {
   if (node == through) return true;
   if (graph[node].is_external || graph[node].outputs.empty()) return false;

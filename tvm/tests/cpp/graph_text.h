@@ -27,14 +27,14 @@ struct NamedGraph {
     if (found == names.end()) throw std::invalid_argument("no node named " + name);
     return found->second;
   }
-  /*! \brief The set of nodes named in "a b c". */
+  // The set of nodes named in "a b c".
   IndexSet Set(const std::string& text) const {
     IndexSet result(graph.size());
     std::istringstream stream(text);
     for (std::string name; stream >> name;) result.Add((*this)[name]);
     return result;
   }
-  /*! \brief The other way round: names in index order. */
+  // The other way round: names in index order.
   std::string Names(const IndexSet& set) const {
     std::string text;
     set.ForEach([&](NodeIndex i) {
@@ -75,7 +75,7 @@ class GraphReader {
     for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
     return parts;
   }
-  /*! \brief Cuts `text` at `mark` and gives what follows it. */
+  // Cuts `text` at `mark` and gives what follows it.
   static std::string TakeAfter(std::string* text, char mark) {
     const size_t at = text->rfind(mark);
     if (at == std::string::npos) return "";
@@ -183,7 +183,7 @@ class GraphReader {
   int scope_ = 0;
 };
 
-/*! \brief The graph that `text` describes. */
+// The graph that `text` describes.
 inline NamedGraph G(const std::string& text) { return GraphReader().Read(text); }
 
 }  // namespace tvm::collage::testing

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Hash: what different inputs give, and that it is the same in every process.
 #include "src/relay/collage/graph/hash.h"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file index_set_test.cc \brief IndexSet against std::set on random sets, and its text forms. */
-#include "../../src/relay/collage/graph/index_set.h"
+// IndexSet against std::set on random sets, and its text forms.
+#include "src/relay/collage/graph/index_set.h"
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,7 @@
 #include <random>
 #include <set>
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage::testing {
 namespace {
 
 std::set<int> Members(const IndexSet& set) {
@@ -89,5 +88,4 @@ TEST_CASE("text shortens runs, summaries shorten long text") {
 }
 
 }  // namespace
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// JSON text, written and read.
 #include "src/relay/collage/graph/json.h"
 
 #include <doctest/doctest.h>

@@ -78,7 +78,7 @@ std::optional<Bound> Naive(const DataflowGraph& graph, const DataflowPattern& p,
   return result;
 }
 
-/*! \brief All ways: each bound that any option at any choice leads to. */
+// All ways: each bound that any option at any choice leads to.
 std::set<Bound> Every(const DataflowGraph& graph, const DataflowPattern& p, NodeIndex index,
                       const Bound& bound);
 
@@ -136,7 +136,7 @@ std::set<Bound> Every(const DataflowGraph& graph, const DataflowPattern& p, Node
   return ways;
 }
 
-/*! \brief The naive ones do not bind callees. */
+// The naive ones do not bind callees.
 Bound BoundOf(const Match& match) {
   Bound of_patterns;
   for (const auto& [part, index] : match.bindings) {
@@ -145,8 +145,7 @@ Bound BoundOf(const Match& match) {
   return of_patterns;
 }
 
-/*! \brief Describes the neighbourhood of a node, loosened here and there, so that it matches often.
- */
+// Describes the neighbourhood of a node, loosened here and there, so that it matches often.
 class RandomPattern {
  public:
   RandomPattern(const DataflowGraph& graph, std::mt19937* random)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The matcher on patterns and graphs written by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -14,7 +15,7 @@ namespace {
 
 using namespace pattern;
 
-/*! \brief "root: inside" of each match, those that differ in bindings only once, with "; ". */
+// "root: inside" of each match, those that differ in bindings only once, with "; ".
 std::string Found(const NamedGraph& g, const DataflowPattern& pattern) {
   std::vector<std::string> lines;
   for (const Match& match : FindMatches(g.graph, pattern)) {
@@ -26,7 +27,7 @@ std::string Found(const NamedGraph& g, const DataflowPattern& pattern) {
   return text;
 }
 
-/*! \brief TVM's match rooted at `root`, if there is one. */
+// TVM's match rooted at `root`, if there is one.
 std::optional<Match> MatchAt(const DataflowGraph& graph, const DataflowPattern& pattern,
                              NodeIndex root) {
   for (Match& match : FindMatches(graph, pattern)) {
@@ -311,7 +312,7 @@ TEST_CASE("match: an unsupported part matches nothing and says why") {
   CHECK(Found(g, p).empty());
 }
 
-/*! \brief `conv` with so many optional relus: what Python's `pattern.optional` makes. */
+// `conv` with so many optional relus: what Python's `pattern.optional` makes.
 DataflowPattern Optionals(int num, DataflowPattern pattern = Conv()) {
   for (int i = 0; i < num; ++i) {
     pattern = Optional(pattern, Call("relu", Patterns{pattern}));

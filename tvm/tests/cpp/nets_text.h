@@ -41,7 +41,7 @@ class NetText {
   int next_ = 0;
 };
 
-/*! \brief Blocks of four branches, pooling among them, each ended by a concatenation. */
+// Blocks of four branches, pooling among them, each ended by a concatenation.
 inline std::string InceptionText(int num_blocks) {
   NetText net;
   for (int block = 0; block < num_blocks; ++block) {
@@ -55,7 +55,7 @@ inline std::string InceptionText(int num_blocks) {
   return net.Text();
 }
 
-/*! \brief Concatenations one onto the other; each is normalised, activated and convolved twice. */
+// Concatenations one onto the other; each is normalised, activated and convolved twice.
 inline std::string DenseNetText(int num_layers) {
   NetText net;
   for (int layer = 0; layer < num_layers; ++layer) {
@@ -70,7 +70,7 @@ inline std::string DenseNetText(int num_layers) {
   return net.Text();
 }
 
-/*! \brief Transformer layers: attention of one batched head, two norms, a gelu. */
+// Transformer layers: attention of one batched head, two norms, a gelu.
 inline std::string BertText(int num_layers) {
   NetText net;
   auto constant = [&]() { return net.Leaf("const"); };
@@ -114,7 +114,7 @@ inline std::string BertText(int num_layers) {
   return net.Text();
 }
 
-/*! \brief Residual blocks of two convolutions. */
+// Residual blocks of two convolutions.
 inline std::string ResNetText(int num_blocks) {
   NetText net;
   for (int block = 0; block < num_blocks; ++block) {

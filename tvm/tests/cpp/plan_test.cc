@@ -20,7 +20,7 @@
 namespace tvm::collage::testing {
 namespace {
 
-/*! \brief Finds these sub-graphs, given as "a b | c". */
+// Finds these sub-graphs, given as "a b | c".
 class Finds : public PartitionRule {
  public:
   Finds(const NamedGraph& g, const std::string& text) : PartitionRule("finds") {
@@ -46,7 +46,7 @@ class Finds : public PartitionRule {
   std::vector<SubGraph> subs_;
 };
 
-/*! \brief "mine" and "tvm", which find these sub-graphs, and the host. */
+// "mine" and "tvm", which find these sub-graphs, and the host.
 std::vector<PartitionSpec> Specs(const NamedGraph& g, const std::string& mine,
                                  const std::string& tvm) {
   return {{"mine", true, std::make_shared<Finds>(g, mine)},
@@ -56,7 +56,7 @@ std::vector<PartitionSpec> Specs(const NamedGraph& g, const std::string& mine,
 
 class TableBackends final : public Backends {
  public:
-  /*! \brief By "backend: a b"; a candidate without a row fails. */
+  // By "backend: a b"; a candidate without a row fails.
   using Table = std::map<std::string, double>;
   TableBackends(const NamedGraph& g, std::vector<PartitionSpec> specs, Table table)
       : Backends(std::move(specs)), g_(g), table_(std::move(table)) {}
@@ -114,7 +114,7 @@ FunctionPlan PlanOf(const NamedGraph& g, const Backends& backends, bool is_over 
   return Plan(g.graph, backends, [=] { return is_over; }, &clock);
 }
 
-/*! \brief "mine(a b) tvm(c)" in the order of execution. */
+// "mine(a b) tvm(c)" in the order of execution.
 std::string Text(const NamedGraph& g, const Backends& backends, const FunctionPlan& plan) {
   std::string text;
   for (const PlannedPart& part : plan.parts) {
@@ -124,7 +124,7 @@ std::string Text(const NamedGraph& g, const Backends& backends, const FunctionPl
   return text;
 }
 
-/*! \brief The same graph over images, so that layouts matter. */
+// The same graph over images, so that layouts matter.
 NamedGraph Images(NamedGraph g) {
   DataflowGraph images;
   for (NodeIndex i = 0; i < g.graph.size(); ++i) {

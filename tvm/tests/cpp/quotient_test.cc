@@ -25,7 +25,7 @@ std::vector<int> Sorted(std::vector<int> cycle) {
   return cycle;
 }
 
-/*! \brief Can the sets be taken away one by one, each when all that it reads is gone? */
+// Can the sets be taken away one by one, each when all that it reads is gone?
 bool CanRun(const DataflowGraph& graph, std::vector<IndexSet> sets) {
   while (!sets.empty()) {
     IndexSet left(graph.size());

@@ -18,7 +18,7 @@ struct RandomGraphOptions {
   std::vector<std::string> ops = {"relu@0", "add@1", "concat@2", "sum@3", "conv@4", "sort@8"};
 };
 
-/*! \brief Do the members hang together, edges taken both ways? The empty set does not. */
+// Do the members hang together, edges taken both ways? The empty set does not.
 inline bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
   if (inside.IsEmpty()) return false;
   IndexSet rest = inside;
@@ -38,7 +38,7 @@ inline bool IsConnected(const DataflowGraph& graph, const IndexSet& inside) {
   return rest.IsEmpty();
 }
 
-/*! \brief Statements for G: one or two variables, then nodes that read earlier ones. */
+// Statements for G: one or two variables, then nodes that read earlier ones.
 inline std::string RandomGraphText(std::mt19937* random, const RandomGraphOptions& options) {
   auto below = [random](int n) { return static_cast<int>((*random)() % static_cast<unsigned>(n)); };
   std::vector<std::string> values = {"x"};
@@ -90,7 +90,7 @@ inline std::string RandomGraphText(std::mt19937* random, const RandomGraphOption
   return text + ")@1";
 }
 
-/*! \brief Calls f with each non-empty subset of the placeable nodes. */
+// Calls f with each non-empty subset of the placeable nodes.
 template <typename F>
 void ForEachSubset(const DataflowGraph& graph, F f) {
   const std::vector<int> nodes = graph.placeable().ToVector();

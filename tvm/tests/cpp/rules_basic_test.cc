@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Base rules, and combinators that change or filter a sub-rule's candidates.
 #include <doctest/doctest.h>
 
 #include <string>

@@ -22,7 +22,7 @@ const std::vector<Pair> kTvmPairs = {{OpKind::kOutEWiseFusable, OpKind::kBroadca
                                      {OpKind::kBroadcast, OpKind::kCommReduce},
                                      {OpKind::kInjective, OpKind::kInjective}};
 
-/*! \brief Builds subsets from any two disjoint, touching, convex ones whose kinds agree. */
+// Builds subsets from any two disjoint, touching, convex ones whose kinds agree.
 class BruteForce {
  public:
   BruteForce(const DataflowGraph& graph, std::vector<Pair> pairs)

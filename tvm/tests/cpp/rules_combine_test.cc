@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Combine: which unions its combiners build, within which limits.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace tvm::collage::testing {
 namespace {
 
-/*! \brief Unions only, sorted by text; single calls are always there. */
+// Unions only, sorted by text; single calls are always there.
 std::string Unions(const NamedGraph& g, const RulePtr& rule, RuleLog* log = nullptr) {
   RuleLog unused;
   std::vector<std::string> texts;

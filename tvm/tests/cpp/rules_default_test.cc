@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ready rules of TVM and of backends on whole networks.
 #include <doctest/doctest.h>
 
 #include <string>
@@ -31,7 +32,7 @@ RuleOptions Style(FusionStyle style, bool regions = false) {
   return options;
 }
 
-/*! \brief How many nodes do the candidates of these sizes cover, all kernels being in some? */
+// How many nodes do the candidates of these sizes cover, all kernels being in some?
 IndexSet Covered(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
   IndexSet covered(graph.size());
   for (const auto& candidate : candidates) covered |= candidate.sub_graph.inside();

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Marks (primitive, joinable, free) of candidates: how each rule keeps those of what it is made of.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ const char* const kConcat = "x:var; a=relu(x); t=(a,x); c=concat(t)@2";
 
 RulePtr Ops(const std::string& op) { return DFPatternRule(op, pattern::Call(op, std::nullopt)); }
 
-/*! \brief "a b: primitive joinable free", sorted. */
+// "a b: primitive joinable free", sorted.
 std::string MarksOf(const char* net, const RulePtr& rule) {
   NamedGraph g = G(net);
   RuleLog log;
@@ -53,7 +54,7 @@ RulePtr CombinedWhenCut(RulePtr rule) {
 }
 RulePtr RegionOf(RulePtr rule) { return RegionRule(std::move(rule)); }
 
-/*! \brief A rule over rules that passes single candidates on. */
+// A rule over rules that passes single candidates on.
 const Combinator kAll[] = {
     Combined,
     CombinedBothWays,
@@ -63,7 +64,7 @@ const Combinator kAll[] = {
     [](RulePtr rule) { return OnlyValidRule({}, std::move(rule)); },
     [](RulePtr rule) { return CompositeRule("k", std::move(rule)); },
 };
-/*! \brief Those that make one of several. */
+// Those that make one of several.
 const Combinator kJoining[] = {Combined, CombinedBothWays, CombinedWhenCut, RegionOf};
 
 }  // namespace

@@ -26,14 +26,14 @@ CandidatePartition Part(const NamedGraph& g, const std::string& names, int spec,
   return part;
 }
 
-/*! \brief Can the parts run one after the other, each whole? */
+// Can the parts run one after the other, each whole?
 bool CanRunInTurn(const DataflowGraph& graph, const Parts& parts) {
   std::vector<IndexSet> sets;
   for (const CandidatePartition& part : parts) sets.push_back(part.sub_graph.inside());
   return FindCycle(graph, sets).empty();
 }
 
-/*! \brief "a b@1 | c@0" in the order of the parts. */
+// "a b@1 | c@0" in the order of the parts.
 std::string Text(const NamedGraph& g, const Parts& parts) {
   std::string text;
   for (const CandidatePartition& part : parts) {

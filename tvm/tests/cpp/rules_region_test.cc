@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Region: maximal convex areas, and those without their most expensive parts.
 #include <doctest/doctest.h>
 
 #include <algorithm>

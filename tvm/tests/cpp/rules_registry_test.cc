@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Rules by name, specs, and what is refused of what a rule gives.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -56,7 +57,7 @@ TEST_CASE("spec: what is TVM's is never wrapped, what nothing would hand over is
 
 namespace {
 
-/*! \brief A user's rule: gives what it was made of, whatever that is. */
+// A user's rule: gives what it was made of, whatever that is.
 class Gives : public PartitionRule {
  public:
   explicit Gives(std::vector<CandidatePartition> given)

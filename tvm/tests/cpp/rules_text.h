@@ -9,7 +9,7 @@
 
 namespace tvm::collage::testing {
 
-/*! \brief Inside sets by node names, in the rule's order; composites as "a b [label]". */
+// Inside sets by node names, in the rule's order; composites as "a b [label]".
 inline std::string Sets(const NamedGraph& g, const RulePtr& rule, RuleLog* log = nullptr) {
   RuleLog unused;
   std::string text;

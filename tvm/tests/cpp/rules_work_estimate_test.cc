@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Estimates of work, and what any way to run a part has to do.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -88,8 +89,7 @@ TEST_CASE("work estimate: bytes of the border, each tensor once") {
   CHECK(NumOpCalls(graph, part({twice, pool})) == 2);
 }
 
-/*! \brief Attributes of a convolution or a pool, by key: the size of a square window, its stride.
- */
+// Attributes of a convolution or a pool, by key: the size of a square window, its stride.
 Attrs Window(const std::string& key, int64_t size, int64_t stride) {
   Attrs attrs = {{key, AttrList{size, size}}, {"strides", AttrList{stride, stride}}};
   std::sort(attrs.begin(), attrs.end(),

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_bound_test.cc \brief The search's bound against its definition and enumeration. */
+// The search's bound against its definition and enumeration.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "../../src/relay/collage/search/dual_bound.h"
 #include "search_nets.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/dual_bound.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 namespace {
 
-/*! \brief What the search knows of the candidate's cost, crossings that all covers pay included. */
+// What the search knows of the candidate's cost, crossings that all covers pay included.
 Ticks CostOf(const CoverProblem& problem, const PartTable& parts, int id) {
   const CandidateCost& cost = problem.costs[static_cast<size_t>(id)];
   const bool is_known = cost.status == CandidateCost::Status::kKnown;
@@ -23,7 +21,7 @@ Ticks CostOf(const CoverProblem& problem, const PartTable& parts, int id) {
   return ToTicks(is_known ? cost.seconds : least) + parts.transitions().Fixed(id);
 }
 
-/*! \brief What has been shifted to the part, for what it reads, and from it, for what it makes. */
+// What has been shifted to the part, for what it reads, and from it, for what it makes.
 Ticks Shifted(const PartTable& parts, const DualBound& bound, int id) {
   const TransitionTable& transitions = parts.transitions();
   const Part& part = parts.part(id);
@@ -42,7 +40,7 @@ Ticks Shifted(const PartTable& parts, const DualBound& bound, int id) {
   return shifted;
 }
 
-/*! \brief How many crossings, of any maker and reader, would be paid for with less than nothing. */
+// How many crossings, of any maker and reader, would be paid for with less than nothing.
 int NumBelowZero(const PartTable& parts, const DualBound& bound) {
   const TransitionTable& transitions = parts.transitions();
   int wrong = 0;
@@ -58,7 +56,7 @@ int NumBelowZero(const PartTable& parts, const DualBound& bound) {
   return wrong;
 }
 
-/*! \brief The weakest bound of its kind: each node's least equal share of a candidate's cost. */
+// The weakest bound of its kind: each node's least equal share of a candidate's cost.
 Ticks ShareSum(const CoverProblem& problem, const PartTable& parts, const DualBound& bound) {
   Ticks sum = 0;
   for (int node = 0; node < parts.num_nodes(); ++node) {
@@ -73,7 +71,7 @@ Ticks ShareSum(const CoverProblem& problem, const PartTable& parts, const DualBo
   return sum;
 }
 
-/*! \brief Prices are >= 0, no candidate's nodes cost more than it, and what is derived agrees. */
+// Prices are >= 0, no candidate's nodes cost more than it, and what is derived agrees.
 void CheckIsDual(const CoverProblem& problem, const PartTable& parts, const DualBound& bound) {
   Ticks sum = 0;
   int wrong = 0;
@@ -140,7 +138,7 @@ TEST_CASE("random problems: prices are a dual, no cover of any nodes is below th
   CHECK(met * 3 > solvable);
 }
 
-/*! Two nodes, each cheaper in another layout: one of them or a crossing has to be paid for. */
+// Two nodes, each cheaper in another layout: one of them or a crossing has to be paid for.
 TEST_CASE("what staying in one layout saves is in the bound") {
   CoverProblem problem;
   problem.num_nodes = 2;
@@ -198,6 +196,4 @@ TEST_CASE("sums of costs of a million seconds each do not overflow") {
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_cover_test.cc \brief The cover search against plain enumeration, and by hand. */
+// The cover search against plain enumeration, and by hand.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -7,21 +7,19 @@
 #include <map>
 #include <stdexcept>
 
-#include "../../src/relay/collage/search/cover_search.h"
 #include "search_nets.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/cover_search.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 namespace {
 
-/*! \brief All costs known from the start. */
+// All costs known from the start.
 CoverStep Solve(const CoverProblem& problem, CoverSearchOptions options = {}) {
   return CoverSearch(problem, options).Step();
 }
 
-/*! \brief Steps until the end, as FindCover in plan/plan.cc does, with costs from a table. */
+// Steps until the end, as FindCover in plan/plan.cc does, with costs from a table.
 CoverStep RunToEnd(CoverSearch* search, const std::function<CandidateCost(int)>& cost_of) {
   CoverStep step = search->Step();
   while (step.kind == CoverStep::Kind::kNeedCosts) {
@@ -60,7 +58,7 @@ const Case kCases[] = {
 };
 constexpr unsigned kSeeds = 600;  // for each of the cases
 
-/*! \brief Nothing is known but which candidates are last resorts: these are never asked for. */
+// Nothing is known but which candidates are last resorts: these are never asked for.
 std::vector<CandidateCost> NothingKnown(std::vector<CandidateCost> costs) {
   for (CandidateCost& cost : costs) {
     if (cost.status != CandidateCost::Status::kLastResort) cost = CandidateCost::Unknown();
@@ -172,7 +170,7 @@ TEST_CASE("unknown costs are asked for before a wider pass, and the plan is the 
   CHECK(narrow_asked > 0);
 }
 
-/*! \brief Not exact: first nodes first, one way to each covered set, cycles refused. */
+// Not exact: first nodes first, one way to each covered set, cycles refused.
 double CostByCoveredSetAlone(const CoverProblem& problem) {
   struct Way {
     double seconds;
@@ -198,10 +196,8 @@ double CostByCoveredSetAlone(const CoverProblem& problem) {
   return ways.at(all).seconds;
 }
 
-/*!
- * The cheap way to cover 0, 1 and 3 is {0,3} and {1}. But {0,3} waits for 2 and feeds 4, so {2,4,5}
- * would close a cycle, and only dear single nodes are left. {0} and {1,3} cost more and allow it.
- */
+// The cheap way to cover 0, 1 and 3 is {0,3} and {1}. But {0,3} waits for 2 and feeds 4, so {2,4,5}
+// would close a cycle, and only dear single nodes are left. {0} and {1,3} cost more and allow it.
 TEST_CASE("six nodes on which keeping one way to each covered set fails") {
   CoverProblem problem;
   problem.num_nodes = 6;
@@ -432,6 +428,4 @@ TEST_CASE("the statistics' summary says what happened in one line") {
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,22 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file search_nets.h
- * \brief For tests: nets of any size shaped like real ones, with candidates such as fusion, library
- * patterns and regions give.
- */
+// For tests: nets of any size shaped like real ones, with candidates such as fusion, library
+// patterns and regions give.
 #pragma once
 
 #include <algorithm>
 #include <set>
 #include <vector>
 
-#include "../../src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_problem.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 
-/*! \brief Builds a net node by node; heavy nodes (convolutions) and light ones (the rest). */
+// Builds a net node by node; heavy nodes (convolutions) and light ones (the rest).
 class NetBuilder {
  public:
   int Add(std::vector<int> inputs, bool is_heavy = false) {
@@ -27,24 +22,22 @@ class NetBuilder {
     is_heavy_.push_back(is_heavy);
     return node;
   }
-  /*! \brief Convolution, bias, activation. */
+  // Convolution, bias, activation.
   int AddConv(int input) { return Add({Add({Add({input}, true)})}); }
 
-  /*! \brief One node each, of layout class 0. */
+  // One node each, of layout class 0.
   void OfferSingles() {
     for (int node = 0; node < problem_.num_nodes; ++node) Offer({node}, 0);
   }
-  /*!
-   * \brief Every connected convex set of 2 .. max_size nodes with at most one heavy node, which
-   * nothing inside feeds; of layout class 0.
-   */
+  // Every connected convex set of 2 .. max_size nodes with at most one heavy node, which nothing
+  // inside feeds; of layout class 0.
   void OfferFusions(size_t max_size) {
     for (int node = 0; node < problem_.num_nodes; ++node) {
       std::set<std::set<int>> seen;
       GrowFusion({node}, node, max_size, &seen);
     }
   }
-  /*! \brief Heavy node with one and with two light followers, of layout class 1. */
+  // Heavy node with one and with two light followers, of layout class 1.
   void OfferPatterns() {
     for (int node = 0; node < problem_.num_nodes; ++node) {
       if (!is_heavy_[static_cast<size_t>(node)]) continue;
@@ -58,7 +51,7 @@ class NetBuilder {
       }
     }
   }
-  /*! \brief All nodes first .. last, of layout class 1. */
+  // All nodes first .. last, of layout class 1.
   void OfferRegion(int first, int last) {
     std::vector<int> nodes;
     for (int node = first; node <= last; ++node) nodes.push_back(node);
@@ -150,7 +143,7 @@ inline CoverProblem Finish(NetBuilder* net, const std::vector<int>& block_ends,
   return net->Take();
 }
 
-/*! \brief Convolution, bias, activation, again and again. */
+// Convolution, bias, activation, again and again.
 inline CoverProblem ChainNet(const NetOptions& options) {
   NetBuilder net;
   std::vector<int> ends{net.Add({})};
@@ -158,7 +151,7 @@ inline CoverProblem ChainNet(const NetOptions& options) {
   return Finish(&net, ends, options);
 }
 
-/*! \brief Blocks of four branches of one, two, three and one convolutions, joined. */
+// Blocks of four branches of one, two, three and one convolutions, joined.
 inline CoverProblem InceptionNet(const NetOptions& options) {
   NetBuilder net;
   std::vector<int> ends{net.Add({})};
@@ -173,7 +166,7 @@ inline CoverProblem InceptionNet(const NetOptions& options) {
   return Finish(&net, ends, options);
 }
 
-/*! \brief Each layer reads the joined outputs of all layers of its block of twelve. */
+// Each layer reads the joined outputs of all layers of its block of twelve.
 inline CoverProblem DenseNet(const NetOptions& options) {
   NetBuilder net;
   std::vector<int> ends{net.Add({})};
@@ -189,7 +182,7 @@ inline CoverProblem DenseNet(const NetOptions& options) {
   return Finish(&net, ends, options);
 }
 
-/*! \brief Cells that read the two cells before them: five pairs of branches, added and joined. */
+// Cells that read the two cells before them: five pairs of branches, added and joined.
 inline CoverProblem CellNet(const NetOptions& options) {
   NetBuilder net;
   std::vector<int> ends{net.Add({})};
@@ -209,6 +202,4 @@ inline CoverProblem CellNet(const NetOptions& options) {
   return Finish(&net, ends, options);
 }
 
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

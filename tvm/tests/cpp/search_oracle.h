@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file search_oracle.h
- * \brief For tests: every cover of a small problem by plain enumeration, written without any part
- * of the search but its problem type; and random problems. Needs about 12 nodes or fewer.
- */
+// For tests: every cover of a small problem by plain enumeration, written without any part of the
+// search but its problem type; and random problems. Needs about 12 nodes or fewer.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +12,9 @@
 #include <utility>
 #include <vector>
 
-#include "../../src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_problem.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 
 struct OracleResult {
   bool is_found = false;
@@ -42,10 +37,8 @@ class Oracle {
     return result_;
   }
 
-  /*!
-   * \brief The execution order of disjoint candidates, leaving nodes that none of them holds out of
-   * account; empty when their quotient has a cycle.
-   */
+  // The execution order of disjoint candidates, leaving nodes that none of them holds out of
+  // account; empty when their quotient has a cycle.
   static std::vector<int> Order(const CoverProblem& problem, std::vector<int> cover) {
     std::vector<int> order;
     std::vector<uint32_t> inside;
@@ -71,7 +64,7 @@ class Oracle {
     return order;
   }
 
-  /*! \brief What a cover costs by the words of cover_problem.h. */
+  // What a cover costs by the words of cover_problem.h.
   static int64_t Picoseconds(const CoverProblem& problem, const std::vector<int>& cover) {
     const TransitionCosts& transitions = problem.transitions;
     std::vector<int> owner(static_cast<size_t>(problem.num_nodes), -1);
@@ -194,11 +187,9 @@ struct RandomProblemOptions {
   bool last_resorts = false;  // one for each node, alone
 };
 
-/*!
- * \brief A random graph with candidates that overlap and feed each other. Costs are small whole
- * microseconds, so that ties are frequent. All costs are known, failed or last resorts; lower
- * bounds are true, guesses of work are wild.
- */
+// A random graph with candidates that overlap and feed each other. Costs are small whole
+// microseconds, so that ties are frequent. All costs are known, failed or last resorts; lower
+// bounds are true, guesses of work are wild.
 inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
   std::mt19937 random(seed);
   const auto below = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };
@@ -272,6 +263,4 @@ inline CoverProblem RandomProblem(unsigned seed, RandomProblemOptions options) {
   return problem;
 }
 
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,17 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_problem_test.cc \brief Cover problems: what is refused, how costs are counted. */
+// Cover problems: what is refused, how costs are counted.
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <limits>
 #include <stdexcept>
 
-#include "../../src/relay/collage/search/cover_problem.h"
-#include "../../src/relay/collage/search/cover_search.h"
-#include "../../src/relay/collage/search/ticks.h"
+#include "src/relay/collage/search/cover_problem.h"
+#include "src/relay/collage/search/cover_search.h"
+#include "src/relay/collage/search/ticks.h"
 
-namespace tvm {
-namespace collage {
+namespace tvm::collage::testing {
 namespace {
 
 CoverProblem TwoNodes() {
@@ -22,7 +21,7 @@ CoverProblem TwoNodes() {
   return problem;
 }
 
-/*! \brief What Validate says of two nodes after a change. */
+// What Validate says of two nodes after a change.
 template <typename Change>
 std::string Refusal(Change change) {
   CoverProblem problem = TwoNodes();
@@ -91,5 +90,4 @@ TEST_CASE("ticks add exactly and saturate") {
 }
 
 }  // namespace
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_scale_test.cc \brief Work follows the size of nets of one shape, by counts. */
+// Work follows the size of nets of one shape, by counts.
 #include <doctest/doctest.h>
 
-#include "../../src/relay/collage/search/cover_search.h"
 #include "search_nets.h"
+#include "src/relay/collage/search/cover_search.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 namespace {
 
 struct Shape {
@@ -66,6 +64,4 @@ TEST_CASE("regions of any size, the whole net's too, add hardly any states") {
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/*! \file search_states_test.cc \brief The pieces of the cover search, each by itself. */
+// The pieces of the cover search, each by itself.
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <random>
 #include <set>
 
-#include "../../src/relay/collage/search/covered_set.h"
-#include "../../src/relay/collage/search/dual_bound.h"
-#include "../../src/relay/collage/search/part_table.h"
-#include "../../src/relay/collage/search/search_state.h"
-#include "../../src/relay/collage/search/successors.h"
 #include "search_oracle.h"
+#include "src/relay/collage/search/covered_set.h"
+#include "src/relay/collage/search/dual_bound.h"
+#include "src/relay/collage/search/part_table.h"
+#include "src/relay/collage/search/search_state.h"
+#include "src/relay/collage/search/successors.h"
 
-namespace tvm {
-namespace collage {
-namespace testing {
+namespace tvm::collage::testing {
 namespace {
 
 TEST_CASE("covered sets act as std::set does, and equal sets are stored alike") {
@@ -195,7 +193,7 @@ TEST_CASE("a part table knows what each part reads and offers") {
   CHECK(parts.Readers(2) == std::vector<int>{3});
 }
 
-/*! \brief Follows every path to the end, without merging states, and adds up what it costs. */
+// Follows every path to the end, without merging states, and adds up what it costs.
 class PathCounter : public SuccessorSink {
  public:
   PathCounter(const CoverProblem& problem, const PartTable& parts, const DualBound& bound)
@@ -251,6 +249,4 @@ TEST_CASE("moves meet each acyclic cover on one path, at its cost, and no cyclic
 }
 
 }  // namespace
-}  // namespace testing
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::testing

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Signatures: which candidates are the same computation.
 #include "src/relay/collage/graph/signature.h"
 
 #include <doctest/doctest.h>
@@ -12,7 +13,7 @@ namespace {
 
 std::string NoText(NodeIndex) { return ""; }
 
-/*! \brief The signature of the nodes named in `set`; with a label they are one composite. */
+// The signature of the nodes named in `set`; with a label they are one composite.
 Signature Of(const NamedGraph& g, const std::string& set, const std::string& label = "") {
   CandidatePartition candidate;
   candidate.sub_graph = g.Sub(set);
@@ -20,7 +21,7 @@ Signature Of(const NamedGraph& g, const std::string& set, const std::string& lab
   return Signatures(g.graph, NoText).Of(candidate);
 }
 
-/*! \brief Whether "a b" of both graphs is the same computation. */
+// Whether "a b" of both graphs is the same computation.
 bool IsSame(const std::string& one, const std::string& other) {
   return Of(G(one), "a b") == Of(G(other), "a b");
 }

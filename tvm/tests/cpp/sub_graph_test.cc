@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// SubGraph: what crosses its border, and which are valid.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -96,7 +97,7 @@ TEST_CASE("sub-graph: composites that cannot run, each whole") {
   CHECK(why(all, {{"k", g.Set("a b e")}, {"l", g.Set("c d")}, {"m", g.Set("f t")}}) == "valid");
 }
 
-/*! \brief Straight from the definition: parts and the other nodes go one by one when ready. */
+// Straight from the definition: parts and the other nodes go one by one when ready.
 bool CanRunWhole(const DataflowGraph& graph, IndexSet left, std::vector<IndexSet> sets) {
   for (size_t round = sets.size(); round > 0; --round) {
     for (const IndexSet& set : sets) {
@@ -211,7 +212,7 @@ TEST_CASE("candidates: equal ones are kept once, other backends and composites a
   CHECK(set.candidates()[0].rule == "first");
 }
 
-/*! \brief Straight from the definition: a path from inside through outside nodes to inside. */
+// Straight from the definition: a path from inside through outside nodes to inside.
 bool IsConvexByDefinition(const DataflowGraph& graph, const IndexSet& inside) {
   std::function<bool(NodeIndex)> comes_back = [&](NodeIndex outside) {
     for (NodeIndex output : graph[outside].outputs) {

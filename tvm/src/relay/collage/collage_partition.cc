@@ -20,13 +20,13 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief What the pass itself reads of the options, by their names in options.py. */
+// What the pass itself reads of the options, by their names in options.py.
 struct PassOptions {
   bool merge_parts;
   double search_seconds;
   std::string placement;  // a file
 
-  /*! \throw TypeError or ValueError for any option of the current PassContext that is wrong. */
+  // Throws TypeError or ValueError for any option of the current PassContext that is wrong.
   static PassOptions Current() {
     const String text = FromPython(CallGlobal("tvm.relay.collage.pass_options"));
     const JsonValue fields = JsonValue::Parse(text);
@@ -66,7 +66,7 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
   return placement;
 }
 
-/*! \brief The saved placement, refused by Python when it is not for this module and machine. */
+// The saved placement, refused by Python when it is not for this module and machine.
 Placement ReadPlacement(const ObjectRef& mod, const ObjectRef& compilation_config,
                         const PassOptions& options) {
   const PackedFunc* read = runtime::Registry::Get("tvm.relay.collage.read_placement");
@@ -98,7 +98,7 @@ ObjectRef CollagePartition(ObjectRef compilation_config, CostEstimator estimator
   });
 }
 
-/*! \brief The module with these parts (see SetParts). */
+// The module with these parts (see SetParts).
 ObjectRef ApplyPlacement(ObjectRef untyped, String parts_of) {
   Placement placement = EmptyPlacement(Typed(untyped));
   SetParts(parts_of, &placement);

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The wish to treat denormals as zero, for tasks and for what libraries run on the same threads.
-// Test: runtime/test_thread_pool.py, process_wide/test_denormals.py.
 #include "flush_denormals.h"
 
 #include <omp.h>
@@ -12,9 +10,7 @@
 #include "c_backend_abi.h"
 #include "thread_count.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 bool IsWantedByEnvironment() {
@@ -32,9 +28,7 @@ bool IsOn(int value) { return value % 2 == 1; }
 
 bool WantsFlushDenormals() { return IsOn(setting.load(std::memory_order_relaxed)); }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 // Returns -1 when this processor has no such mode; disabling always works.
 extern "C" COLLAGE_POOL_EXPORT int CollagePoolSetFlushDenormals(int enabled) {

@@ -8,9 +8,7 @@
 #include <xmmintrin.h>
 #endif
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 // Whether tasks are asked to: CollagePoolSetFlushDenormals, at first COLLAGE_FLUSH_DENORMALS=1.
 bool WantsFlushDenormals();
@@ -61,6 +59,4 @@ class ScopedFlushDenormals {
   ScopedFlushDenormals& operator=(const ScopedFlushDenormals&) = delete;
 };
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

@@ -15,9 +15,7 @@
 #include "thread_count.h"
 #include "thread_error.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 std::atomic<int64_t> launch_count{0};
@@ -102,9 +100,7 @@ int Launch(FTVMParallelLambda flambda, void* cdata, int num_task) {
 }
 
 }  // namespace
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 extern "C" int TVMBackendParallelLaunch(FTVMParallelLambda flambda, void* cdata, int num_task) {
   return tvm::collage::pool::Launch(flambda, cdata, num_task);

@@ -17,9 +17,7 @@
 #include "c_backend_abi.h"
 #include "thread_count.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 // Threads that were busy for so long are spread by the schedulers that we know.
@@ -227,9 +225,7 @@ void TeamSpread::OthersWorked(int threads) {
   others_until_ = Clock::now() + kBoundTime;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 // Around a part of a model whose parallel regions this thread begins. Pairs may be nested; they end
 // on the thread and at the depth of parallel regions on which they began.

@@ -24,9 +24,7 @@
 #include <chrono>
 #include <vector>
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 // Where the threads of one caller's team are, and are to be. Begin, End and Locate are the caller's
 // to call, outside of parallel regions; between Begin and End the team may work.
@@ -88,6 +86,4 @@ class TeamSpread {
 // Whether threads may be spread at all: COLLAGE_SPREAD_THREADS can say no.
 bool WantsSpread();
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

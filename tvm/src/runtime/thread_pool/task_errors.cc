@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collects the errors of a launch's tasks; see task_errors.h.
-// Test: runtime/test_thread_pool.py.
 #include "task_errors.h"
 
 #include <set>
 #include <string>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 void TaskErrors::Add(int task_id, ThreadError error) {
   std::lock_guard<std::mutex> lock(mutex_);
@@ -29,6 +25,4 @@ ThreadError TaskErrors::Merged() const {
   return merged;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

@@ -10,9 +10,7 @@
 
 #include "thread_error.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 // Add() may be called from any thread.
 class TaskErrors {
@@ -30,6 +28,4 @@ class TaskErrors {
   std::map<int, ThreadError> errors_;
 };
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running the tasks of one launch and their barrier; see task_group.h.
-// Test: runtime/test_thread_pool.py.
 #include "task_group.h"
 
 #include <sched.h>
@@ -8,9 +6,7 @@
 #include <exception>
 #include <string>
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 // Polls before the core is offered to others: the tasks of a barrier are mostly close together.
@@ -102,9 +98,7 @@ int TaskGroup::Wait(int task_id) {
   return 0;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 extern "C" int TVMBackendParallelBarrier(int task_id, TVMParallelGroupEnv* penv) {
   // A group of one needs no waiting, whoever made it.

@@ -9,9 +9,7 @@
 #include "c_backend_abi.h"
 #include "task_errors.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 // How many barriers a task has entered; after the task's end, the same number's complement (a
 // negative value). One cache line each, as every task writes its own and reads all.
@@ -53,6 +51,4 @@ class TaskGroup {
   TaskErrors errors_;
 };
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

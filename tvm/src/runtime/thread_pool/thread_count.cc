@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many threads a launch uses, from calls and environment; see thread_count.h.
-// Test: runtime/test_thread_pool.py.
 #include "thread_count.h"
 
 #include <omp.h>
@@ -11,9 +9,7 @@
 
 #include "c_backend_abi.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 // More is surely a typing error, and OpenMP ends the process when it cannot make its threads.
@@ -62,9 +58,7 @@ void SetNumThreadsOfThisThread(int num_threads) {
   omp_set_num_threads(NumThreads());
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 extern "C" COLLAGE_POOL_EXPORT int CollagePoolNumThreads() {
   return tvm::collage::pool::NumThreads();

@@ -3,9 +3,7 @@
 // Test: runtime/test_thread_pool.py.
 #pragma once
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 // The setting of the calling thread, else that of the process, else the first valid one of
 // TVM_NUM_THREADS, OMP_NUM_THREADS and OpenMP's own default; never above OMP_THREAD_LIMIT.
@@ -16,6 +14,4 @@ int NumThreads();
 // libraries ask it for teams of different sizes.
 void SetNumThreadsOfThisThread(int num_threads);
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

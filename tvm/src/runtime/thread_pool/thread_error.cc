@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes the last error of the current thread; see thread_error.h.
-// Test: runtime/test_thread_pool.py.
 #include "thread_error.h"
 
 #include <dlfcn.h>
 
 #include "c_backend_abi.h"
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 namespace {
 
 thread_local std::string last_error;
@@ -78,9 +74,7 @@ ThreadError TakeThreadError() {
   return error;
 }
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool
 
 extern "C" COLLAGE_POOL_EXPORT const char* CollagePoolLastError() {
   return tvm::collage::pool::last_error.c_str();

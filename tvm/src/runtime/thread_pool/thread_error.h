@@ -7,9 +7,7 @@
 #include <memory>
 #include <string>
 
-namespace tvm {
-namespace collage {
-namespace pool {
+namespace tvm::collage::pool {
 
 struct ThreadError {
   std::string message;
@@ -23,6 +21,4 @@ void SetThreadError(const ThreadError& error);
 // Takes (and clears) this thread's last error; the message is "" when there is none.
 ThreadError TakeThreadError();
 
-}  // namespace pool
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::pool

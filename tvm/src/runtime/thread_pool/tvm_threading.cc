@@ -12,9 +12,7 @@
 #include "c_backend_abi.h"
 #include "thread_count.h"
 
-namespace tvm {
-namespace runtime {
-namespace threading {
+namespace tvm::runtime::threading {
 
 class ThreadGroup {
  public:
@@ -42,6 +40,4 @@ COLLAGE_POOL_EXPORT int32_t NumThreads() { return collage::pool::NumThreads(); }
 
 COLLAGE_POOL_EXPORT void ResetThreadPool() { collage::pool::SetNumThreadsOfThisThread(0); }
 
-}  // namespace threading
-}  // namespace runtime
-}  // namespace tvm
+}  // namespace tvm::runtime::threading

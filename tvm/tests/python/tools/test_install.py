@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm_collage
-from check_sources import lost_tests, problems
+from check_sources import dialect_problems, lost_tests, problems
 from tree import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -253,6 +253,42 @@ def test_source_check_names_file_and_fault(tmp_path):
     good = tmp_path / "good.sh"
     good.write_text("#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\n")
     assert problems(good) == []
+
+
+LICENSE = "// SPDX-License-Identifier: Apache-2.0\n"
+SUMMARY = "// The sum of numbers.\n// Test: sum_test.cc.\n"
+SPACE = "namespace tvm::collage {\nnamespace {\n}  // namespace\n}  // namespace tvm::collage\n"
+
+
+def test_our_dialect_of_cpp_has_no_problem(tmp_path):
+    (tmp_path / "src").mkdir()
+    for name in ("sum.h", "main.cc"):
+        (tmp_path / "src" / name).write_text(f"{LICENSE}{SUMMARY}{SPACE}")
+    source = tmp_path / "src" / "sum.cc"
+    source.write_text(f'{LICENSE}#include "sum.h"\n{SPACE}')
+    test = tmp_path / "sum_test.cc"
+    test.write_text(f"{LICENSE}// Sums by hand.\n{SPACE}")
+    files = (tmp_path / "src" / "sum.h", tmp_path / "src" / "main.cc", source, test)
+    assert [dialect_problems(file) for file in files] == [[], [], [], []]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"/*! \\file sum.h */\n{SPACE}", ":2: a comment is lines of //"),
+        (f"{SUMMARY}/** The sum. */\n", ":4: a comment is lines of //"),
+        (f"{SUMMARY}// \\param a a number\n", ":4: a comment is lines of //"),
+        (f"{SUMMARY}int Sum();  ///< of none\n", ":4: a comment is lines of //"),
+        (f"{SUMMARY}namespace tvm {{\nnamespace collage {{\n}}\n}}\n", ":5: write nested"),
+        (SPACE, ":2: a header of // lines must say"),
+        (f"// The sum of numbers.\n{SPACE}", ":2: its header must name its test"),
+    ],
+)
+def test_another_dialect_of_cpp_is_named(text, problem, tmp_path):
+    (tmp_path / "src").mkdir()
+    file = tmp_path / "src" / "sum.h"
+    file.write_text(LICENSE + text)
+    assert f"{file}{problem}" in "\n".join(dialect_problems(file))
 
 
 # Measures and saves the placement, or replays a saved one; prints what the net gives.

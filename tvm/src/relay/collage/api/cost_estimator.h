@@ -7,31 +7,23 @@
 
 namespace tvm::collage {
 
-/*! \brief Functions of Python's; all but the first give JSON, in the order of the questions. */
+// Functions of Python's; all but the first give JSON, in the order of the questions.
 struct EstimatorFunctions {
-  /*!
-   * \brief (the module, typed, that the next candidates are parts of) -> how many bytes it takes
-   * its network to touch; null for those that ask for no network.
-   */
+  // (the module, typed, that the next candidates are parts of) -> how many bytes it takes its
+  // network to touch; null for those that ask for no network.
   PackedFunc network;
-  /*! \brief (modules, targets, labels for people) -> a list of costs, see EstimatedCost::Of. */
+  // (modules, targets, labels for people) -> a list of costs, see EstimatedCost::Of.
   PackedFunc estimate;
-  /*!
-   * \brief (JSON: CostQuestions of estimators.py, their targets) -> as estimate, for estimators
-   * that need no module; null for the others.
-   */
+  // (JSON: CostQuestions of estimators.py, their targets) -> as estimate, for estimators that need
+  // no module; null for the others.
   PackedFunc price;
-  /*! \brief Told what the pass decided for each function, as JSON (see Observe). */
+  // Told what the pass decided for each function, as JSON (see Observe).
   PackedFunc observe;
-  /*!
-   * \brief (tensor types, target) -> a list of the seconds of one layout transform of each; null
-   * when costs are not measured, and transitions free.
-   */
+  // (tensor types, target) -> a list of the seconds of one layout transform of each; null when
+  // costs are not measured, and transitions free.
   PackedFunc transition;
-  /*!
-   * \brief (JSON: CostQuestions on what candidates do at least, their targets, the host's target)
-   * -> a list of seconds that no cost is below; null where nothing is known.
-   */
+  // (JSON: CostQuestions on what candidates do at least, their targets, the host's target) -> a
+  // list of seconds that no cost is below; null where nothing is known.
   PackedFunc bound;
 
   static constexpr const char* kTypeKey = "collage.CostEstimator";

@@ -11,7 +11,7 @@ namespace {
 
 class Custom : public PartitionRule {
  public:
-  /*! \param find (graph, backend) -> sub-graphs, or a text that says why there are none. */
+  // `find`: (graph, backend) -> sub-graphs, or a text that says why there are none.
   Custom(std::string name, PackedFunc find)
       : PartitionRule(std::move(name)), find_(std::move(find)) {}
 

@@ -9,7 +9,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief What the model's file calls the expression; empty where an importer or pass lost it. */
+// What the model's file calls the expression; empty where an importer or pass lost it.
 std::string SourceName(const ObjectRef& expr) {
   ObjectRef span = RefField(expr, "span");
   // What several expressions became has all of their spans; the last is the result's.
@@ -22,7 +22,7 @@ std::string SourceName(const ObjectRef& expr) {
   return Fields(RefField(span, "source_name")).Str("name");
 }
 
-/*! \brief What a file of JSON can hold: it has neither infinities nor, here, nulls. */
+// What a file of JSON can hold: it has neither infinities nor, here, nulls.
 AttrValue Plain(const AttrValue& value) {
   if (const auto* real = std::get_if<double>(&value); real && !std::isfinite(*real)) {
     return std::string(std::isnan(*real) ? "nan" : *real > 0 ? "inf" : "-inf");
@@ -41,7 +41,7 @@ AttrValue Plain(const AttrValue& value) {
 // A longer text is data, as the model of an ONNX node.
 constexpr size_t kLongestText = 1000;
 
-/*! \brief Those that say something to people: no nulls, no empty texts and no data. */
+// Those that say something to people: no nulls, no empty texts and no data.
 Attrs AttrsThatTell(const Attrs& all) {
   Attrs kept;
   for (const auto& [key, value] : all) {
@@ -84,7 +84,7 @@ Json BackendsJson(const std::vector<PartitionSpec>& specs) {
   return rows;
 }
 
-/*! \brief Candidates whose cost is known; `place_of` gets each one's place by its number. */
+// Candidates whose cost is known; `place_of` gets each one's place by its number.
 Json CostedJson(const std::vector<PartitionSpec>& specs, const FunctionPlan& plan,
                 std::vector<int>* place_of) {
   std::vector<Json> rows;

@@ -12,11 +12,11 @@
 
 namespace tvm::collage {
 
-/*! \brief A FunctionGraph of function_report.py. */
+// A FunctionGraph of function_report.py.
 Json FunctionGraphJson(const ImportedFunction& imported, const std::vector<PartitionSpec>& specs,
                        const FunctionPlan& plan);
 
-/*! \brief What each spec's rule turned down: Refusals of function_report.py. */
+// What each spec's rule turned down: Refusals of function_report.py.
 Json RefusalsJson(const DataflowGraph& graph, const std::vector<PartitionSpec>& specs,
                   const std::vector<RuleLog>& logs);
 

@@ -19,7 +19,7 @@ struct StockTargetKind {
   Map<String, String> types;  // by option
 };
 
-/*! \brief TVM's own target kinds and their options, both in its order, which ours would change. */
+// TVM's own target kinds and their options, both in its order, which ours would change.
 std::vector<StockTargetKind>& StockTargetKinds() {
   static auto& kinds = *new std::vector<StockTargetKind>();
   return kinds;
@@ -28,16 +28,14 @@ std::vector<StockTargetKind>& StockTargetKinds() {
 String StockTargetKindsJson() {
   std::vector<Json> rows;
   for (const StockTargetKind& kind : StockTargetKinds()) {
-    std::vector<Json> options;
-    for (const auto& [name, type] : kind.types) {
-      options.push_back(JsonObject({{"name", std::string(name)}, {"type", std::string(type)}}));
-    }
+    Attrs options;
+    for (const auto& [name, type] : kind.types) options.emplace_back(name, std::string(type));
     rows.push_back(JsonObject({{"name", kind.name}, {"options", options}}));
   }
   return Json(rows).text();
 }
 
-/*! \brief Makes a target kind accept the attribute `partition_rule`. */
+// Makes a target kind accept the attribute `partition_rule`.
 void AddPartitionRuleOption(const std::string& kind) {
   auto options = Map<String, String>(CallGlobal("target.ListTargetKindOptionsFromName", kind));
   if (options.count(kPartitionRule)) return;
@@ -56,12 +54,9 @@ bool IsKind(const String& name) {
   return false;
 }
 
-/*!
- * \brief Makes `name` a target kind on the device type that TVM's CompilationConfig takes beside a
- * host or device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they
- * are.
- * \return whether the kind is new.
- */
+// Makes `name` a target kind on the device type that TVM's CompilationConfig takes beside a host or
+// device target. Kinds that exist already (TVM's own, or of an earlier call) stay as they are.
+// Returns whether the kind is new.
 bool RegisterTargetKind(const std::string& name, int device_type) {
   if (IsKind(name)) return false;
   TargetKindRegEntry& entry = TargetKindRegEntry::RegisterOrGet(name);
@@ -86,10 +81,8 @@ bool RegisterTargetKind(const std::string& name, int device_type) {
   return true;
 }
 
-/*!
- * \brief Makes the kind accept these attributes, by name: "bool", "int" or "str". Those that it
- * accepts already stay as they are.
- */
+// Makes the kind accept these attributes, by name: "bool", "int" or "str". Those that it accepts
+// already stay as they are.
 void AddTargetOptions(const std::string& kind, const Map<String, String>& types) {
   auto known =
       Map<String, String>(CallGlobal("target.ListTargetKindOptionsFromName", String(kind)));
@@ -107,10 +100,8 @@ void AddTargetOptions(const std::string& kind, const Map<String, String>& types)
   }
 }
 
-/*!
- * \brief Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`,
- * or a lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
- */
+// Has the kind a compiler of its own? As TVM sees it: the attribute `is_external_codegen`, or a
+// lowering of whole functions to TIR (RFC 10, `RelayToTIR`). No backend has a name here.
 bool IsExternalKind(const ObjectRef& kind) {
   auto attr = [&](const char* name) -> TVMRetValue {
     return CallGlobal("target.TargetKindGetAttr", kind, String(name));

@@ -19,16 +19,12 @@ struct TargetSpec {
   ObjectRef target;
 };
 
-/*!
- * \brief One spec a target, in the targets' order, and the host's last. External kinds are
- * recognised by their attributes alone (IsExternalKind).
- */
+// One spec a target, in the targets' order, and the host's last. External kinds are recognised by
+// their attributes alone (IsExternalKind).
 std::vector<TargetSpec> GatherSpecs(const ObjectRef& compilation_config);
 
-/*!
- * \brief Makes all target kinds that TVM knows by now accept the attribute `partition_rule`, once;
- * keeps what they were before.
- */
+// Makes all target kinds that TVM knows by now accept the attribute `partition_rule`, once; keeps
+// what they were before.
 void RegisterPartitionRuleAttribute();
 
 }  // namespace tvm::collage

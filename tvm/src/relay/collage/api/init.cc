@@ -24,11 +24,9 @@ void Init() {
   is_done = true;
 }
 
-/*!
- * \brief Makes the PassContext accept options. Those that it knows already stay as they are.
- * \param boxes by option the type key of its values.
- * \param check (option, value) raises what is wrong with a value.
- */
+// Makes the PassContext accept options. Those that it knows already stay as they are.
+// `boxes`: by option the type key of its values.
+// `check`: (option, value) raises what is wrong with a value.
 void RegisterOptions(Map<String, String> boxes, PackedFunc check) {
   const Map<String, ObjectRef> known = CallGlobal("transform.ListConfigs");
   for (const auto& entry : boxes) {

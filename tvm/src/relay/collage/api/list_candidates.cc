@@ -48,7 +48,7 @@ std::vector<EstimatedCost> CostsOf(const DataflowGraph& graph, const Backends& b
   return costs;
 }
 
-/*! \param estimator may be null: costs of kernels are then unknown. */
+// `estimator` may be null: costs of kernels are then unknown.
 Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
                                              const Array<PartitionSpecView>& spec_views,
                                              const Optional<CostEstimator>& estimator) {
@@ -67,7 +67,7 @@ Array<CandidatePartitionView> ListCandidates(const ObjectRef& function,
   return views;
 }
 
-/*! \brief What was turned down and why: Refusals of function_report.py. */
+// What was turned down and why: Refusals of function_report.py.
 String ListRefusals(const ObjectRef& function, const Array<PartitionSpecView>& spec_views) {
   const ImportedPtr imported = ImportFunction(function);
   const TvmBackends backends(*imported, TargetsOf(spec_views), tvm::NullOpt);
@@ -76,7 +76,7 @@ String ListRefusals(const ObjectRef& function, const Array<PartitionSpecView>& s
   return RefusalsJson(imported->graph, backends.specs(), logs).text();
 }
 
-/*! \brief "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms". */
+// "dnnl {4,5} nn.conv2d+nn.relu by combine, measured 1.23 ms".
 std::string SummaryOf(const CandidatePartitionView& view) {
   const CandidatePartition& candidate = view->candidate;
   std::string text =
@@ -125,7 +125,7 @@ TVM_REGISTER_GLOBAL("collage.view.Module").set_body_typed([](CandidatePartitionV
 });
 TVM_REGISTER_GLOBAL("collage.view.CanBePartitioned").set_body_typed(CanBePartitioned);
 
-/*! \brief The parts of a pattern, in its own order; matches name them by their place. */
+// The parts of a pattern, in its own order; matches name them by their place.
 Array<ObjectRef> PartsOfPattern(ObjectRef object) {
   PatternParts parts;
   ImportPattern(object, ExprOf, &parts);
@@ -134,7 +134,7 @@ Array<ObjectRef> PartsOfPattern(ObjectRef object) {
   return objects;
 }
 
-/*! \brief What inspect/matches.py reads as _Found, without parts that took none in a match. */
+// FoundMatches of inspect/matches.py, without parts that took none in a match.
 String FindMatchesOf(ObjectRef object, DataflowGraphView view) {
   const std::vector<PartitionSpec> no_specs;
   ImportScope scope(view->imported.get(), &no_specs);

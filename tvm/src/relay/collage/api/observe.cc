@@ -41,7 +41,7 @@ bool AreSame(const std::vector<PlacedPart>& parts, const std::vector<PlacedPart>
                              });
 }
 
-/*! \brief Answers requests for other plans; see Observe. Made ready at the first one. */
+// Answers requests for other plans; see Observe. Made ready at the first one.
 PackedFunc PlanAgain(const ImportedPtr& imported, const std::vector<PartitionSpec>& specs,
                      const std::shared_ptr<const FunctionPlan>& found) {
   auto replan = std::make_shared<std::optional<Replan>>();
@@ -82,6 +82,7 @@ void Observe(const CostEstimator& estimator, const PlacedFunction& function,
   const CostCounts& counts = plan.cost_counts;
   const std::string report = JsonText({
       {"function", function.Name()},
+      {"skipped", ""},
       {"nodes", graph.size()},
       {"candidates", plan.num_candidates},
       {"costs", JsonObject({{"candidates", counts.candidates},

@@ -13,21 +13,19 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief `observe` gets the report and a function that plans again (Replan): JSON {"wish": nodes by
- * backend, "join": whether all neighbours are joined, "part_seconds": what each part of an external
- * backend is charged} -> JSON {"parts": PartsJson, "seconds": their costs and transitions}; and {}
- * -> {"takers": backends by node that may be wished for}.
- *
- * Does nothing when the estimator does not ask to be told. `function` has the plan's parts
- * as they are deployed, `merged` with all neighbours of one backend joined, `found` as they were
- * found.
- */
+// `observe` gets the report and a function that plans again (Replan): JSON {"wish": nodes by
+// backend, "join": whether all neighbours are joined, "part_seconds": what each part of an external
+// backend is charged} -> JSON {"parts": PartsJson, "seconds": their costs and transitions}; and {}
+// -> {"takers": backends by node that may be wished for}.
+//
+// Does nothing when the estimator does not ask to be told. `function` has the plan's parts
+// as they are deployed, `merged` with all neighbours of one backend joined, `found` as they were
+// found.
 void Observe(const CostEstimator& estimator, const PlacedFunction& function,
              const std::vector<PlacedPart>& merged, const std::vector<PartitionSpec>& specs,
              const std::shared_ptr<const FunctionPlan>& found);
 
-/*! \brief The same for functions that the pass leaves as they are, by name: nothing but why. */
+// The same for functions that the pass leaves as they are, by name: nothing but why.
 void ObserveSkipped(const CostEstimator& estimator, const ObjectRef& mod);
 
 }  // namespace tvm::collage

@@ -12,7 +12,7 @@ namespace {
 
 using Indexes = Array<runtime::Int>;
 
-/*! \brief All indexes together; those of one label that is not empty are one composite. */
+// All indexes together; those of one label that is not empty are one composite.
 SubGraph LabelledSubGraph(const DataflowGraph& graph, const Indexes& indexes,
                           const Array<String>& labels) {
   std::map<std::string, Indexes> indexes_of;
@@ -24,9 +24,8 @@ SubGraph LabelledSubGraph(const DataflowGraph& graph, const Indexes& indexes,
   return SubGraph::Make(graph, ImportIndexes(graph, indexes), std::move(nested));
 }
 
-/*! \brief The function with the sub-graph's nodes in a function of their own; as it was when they
- * are no valid sub-graph within `config`.
- */
+// The function with the sub-graph's nodes in a function of their own; as it was when they are no
+// valid sub-graph within `config`.
 Expr PartitionFunction(const Expr& function, const SubGraphConfig& config, const String& compiler,
                        const Indexes& indexes, const Array<String>& labels) {
   const ImportedPtr imported = ImportFunction(function);
@@ -36,7 +35,7 @@ Expr PartitionFunction(const Expr& function, const SubGraphConfig& config, const
                          WithAttr(ExtractFunction(*imported, sub_graph), "Compiler", compiler));
 }
 
-/*! \brief Indexes count as CapturePostDfsIndexInSpans does; each function is partitioned alike. */
+// Indexes count as CapturePostDfsIndexInSpans does; each function is partitioned alike.
 ObjectRef PartitionForTesting(int max_exits, bool allow_taps, String compiler, Indexes indexes,
                               Array<String> labels) {
   ICHECK_EQ(indexes.size(), labels.size()) << "ValueError: each index needs a label, perhaps \"\"";

@@ -81,11 +81,9 @@ PartitionRuleRef Tvm(String options) {
   return PartitionRuleRef(TvmRule(OptionsOf(JsonValue::Parse(options))));
 }
 
-/*!
- * \brief The backend's rule from those of its table's lines and from its op attribute
- * `collage.target.<compiler>`, whose answers have reasons, else `target.<compiler>`, if any op has
- * it.
- */
+// The backend's rule from those of its table's lines and from its op attribute
+// `collage.target.<compiler>`, whose answers have reasons, else `target.<compiler>`, if any op has
+// it.
 PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entries, String options) {
   CallPredicate bare;
   for (const char* prefix : {"target.", "collage.target."}) {
@@ -98,7 +96,7 @@ PartitionRuleRef MakeBackendRule(String compiler, Array<PartitionRuleRef> entrie
       BackendRule(RulesOf(entries), OptionsOf(JsonValue::Parse(options)), std::move(bare)));
 }
 
-/*! \brief One line of a pattern table; predicate and attrs getter may be null. */
+// One line of a pattern table; predicate and attrs getter may be null.
 PartitionRuleRef MakePatternEntry(String compiler, String composite, ObjectRef pattern,
                                   PackedFunc predicate, PackedFunc attrs) {
   PatternEntry entry{composite, ImportPattern(pattern, ExprOf),

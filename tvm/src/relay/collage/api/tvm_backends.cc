@@ -18,7 +18,7 @@ TVM_REGISTER_OBJECT_TYPE(CostEstimator::ContainerType);
 
 namespace {
 
-/*! \param functions by the names of EstimatorFunctions; one that is null is left out. */
+// `functions`: by the names of EstimatorFunctions; one that is null is left out.
 CostEstimator MakeCostEstimator(Map<String, PackedFunc> functions) {
   const auto named = [&](const char* name) {
     return functions.Get(name).value_or(PackedFunc(nullptr));
@@ -35,7 +35,7 @@ std::vector<PartitionSpec> SpecsOf(const std::vector<TargetSpec>& targets) {
   return specs;
 }
 
-/*! \brief Not by ir.OpHasAttr, which tells whether any op has the attribute. */
+// Not by ir.OpHasAttr, which tells whether any op has the attribute.
 bool OpHas(const ObjectRef& call, const char* attribute) {
   TVMRetValue value = CallGlobal("ir.OpGetAttr", RefField(call, "op"), String(attribute));
   return value.type_code() != kTVMNullptr;
@@ -50,7 +50,7 @@ Json WorkJson(const DataflowGraph& graph, const SubGraph& sub_graph) {
                   BytesOf(graph, sub_graph));
 }
 
-/*! \brief CostQuestions of estimators.py, and the targets that they name by their places. */
+// CostQuestions of estimators.py, and the targets that they name by their places.
 class QuestionsOfWork {
  public:
   void Add(const std::string& signature, const Json& work, const ObjectRef& target) {
@@ -75,7 +75,7 @@ std::vector<double> NumbersOf(const std::string& text) {
   return numbers;
 }
 
-/*! \brief A Work of work.py. */
+// A Work of work.py.
 String WorkOfFunction(const ObjectRef& function) {
   const ImportedPtr imported = ImportFunction(function);
   const DataflowGraph& graph = imported->graph;

@@ -15,14 +15,12 @@ namespace tvm::collage {
 
 class TvmBackends final : public Backends {
  public:
-  /*!
-   * \param imported outlives the object, while which users' functions can be asked.
-   * \param estimator null where no cost will be asked for.
-   */
+  // `imported` outlives the object, while which users' functions can be asked.
+  // `estimator`: null where no cost will be asked for.
   TvmBackends(const ImportedFunction& imported, std::vector<TargetSpec> targets,
               const Optional<CostEstimator>& estimator);
 
-  /*! \brief What the rule throws is an error that names it and the backend. */
+  // What the rule throws is an error that names it and the backend.
   std::vector<CandidatePartition> AskRule(const DataflowGraph& graph, int spec,
                                           RuleLog* log) const final;
   Signatures SignaturesOf(const DataflowGraph& graph) const final;
@@ -37,7 +35,7 @@ class TvmBackends final : public Backends {
   double SecondsWaited() const final;
 
  private:
-  /*! \brief Both give costs as JSON: of modules, which are made, or by what candidates do. */
+  // Both give costs as JSON: of modules, which are made, or by what candidates do.
   String Measure(const DataflowGraph& graph, const std::vector<CostQuestion>& questions) const;
   String PriceByWork(const DataflowGraph& graph, const std::vector<CostQuestion>& questions) const;
 

@@ -16,11 +16,9 @@ bool IsText(const TVMRetValue& answer) {
   return answer.type_code() == kTVMStr || answer.IsObjectRef<String>();
 }
 
-/*!
- * What an asked function raises is a text by the time that it comes here (predicates.py), and what
- * it gives is a bool or a text: whatever is thrown all the same, an interrupt or a want of memory,
- * ends the pass.
- */
+// What an asked function raises is a text by the time that it comes here (predicates.py), and what
+// it gives is a bool or a text: whatever is thrown all the same, an interrupt or a want of memory,
+// ends the pass.
 Verdict AsVerdict(const TVMRetValue& answer) {
   if (IsText(answer)) {
     std::string reason = answer.operator String();
@@ -35,14 +33,14 @@ Verdict AsVerdict(const TVMRetValue& answer) {
   return accepted ? Verdict::Accept() : Verdict::Refuse("its predicate refused");
 }
 
-/*! \brief Asks unless it is known what the answer is. */
+// Asks unless it is known what the answer is.
 Verdict AskOnce(const PackedFunc& predicate, bool is_local, NodeIndex root,
                 const IndexSet& inside) {
   return ImportScope::Current().verdicts().Of(predicate, is_local, root, inside,
                                               [&] { return AsVerdict(predicate(ExprOf(root))); });
 }
 
-/*! \brief Can it be written into a function and into a file? */
+// Can it be written into a function and into a file?
 bool IsPlain(const AttrValue& value) {
   if (const auto* list = std::get_if<AttrList>(&value)) {
     return std::all_of(list->begin(), list->end(), IsPlain);

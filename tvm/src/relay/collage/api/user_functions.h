@@ -17,19 +17,17 @@
 
 namespace tvm::collage {
 
-/*! \brief Has the backend said that its predicates are local (Backend.local_predicates)? */
+// Has the backend said that its predicates are local (Backend.local_predicates)?
 bool HasLocalPredicates(const std::string& backend);
 
-/*!
- * \brief What predicates said, so that each is asked once for each match, and one that looks at
- * nothing else once for all equal matches.
- */
+// What predicates said, so that each is asked once for each match, and one that looks at nothing
+// else once for all equal matches.
 class VerdictMemo {
  public:
-  /*! \brief `imported` must outlive the memo. */
+  // `imported` must outlive the memo.
   explicit VerdictMemo(const ImportedFunction& imported) : imported_(imported) {}
 
-  /*! \brief What `ask` says, or has said before for the same predicate and an equal match. */
+  // What `ask` says, or has said before for the same predicate and an equal match.
   const Verdict& Of(const PackedFunc& predicate, bool is_local, NodeIndex root,
                     const IndexSet& inside, const std::function<Verdict()>& ask);
 
@@ -43,10 +41,10 @@ class VerdictMemo {
   std::unordered_map<Signature, Verdict, SignatureHash> verdicts_;
 };
 
-/*! \brief While it lives, users' functions find the expressions of this function's graph. */
+// While it lives, users' functions find the expressions of this function's graph.
 class ImportScope {
  public:
-  /*! \brief Both must outlive the scope; `specs` are those whose numbers candidates carry. */
+  // Both must outlive the scope; `specs` are those whose numbers candidates carry.
   ImportScope(const ImportedFunction* imported, const std::vector<PartitionSpec>* specs);
   ~ImportScope();
   ImportScope(const ImportScope&) = delete;
@@ -64,24 +62,20 @@ class ImportScope {
   mutable VerdictMemo verdicts_;
 };
 
-/*! \brief The node's expression, in the graph of the current scope. */
+// The node's expression, in the graph of the current scope.
 const ObjectRef& ExprOf(NodeIndex index);
 
-/*!
- * \brief Asks with the matched expression: true accepts, false refuses, a text is why not. Each
- * match is asked for once; when `is_local`, so are all that are equal (see HasLocalPredicates).
- */
+// Asks with the matched expression: true accepts, false refuses, a text is why not. Each match is
+// asked for once; when `is_local`, so are all that are equal (see HasLocalPredicates).
 MatchPredicate AsMatchPredicate(const PackedFunc& predicate, bool is_local = false);
-/*! \brief Asks with the call. */
+// Asks with the call.
 CallPredicate AsCallPredicate(const PackedFunc& predicate);
-/*! \brief Has any op the attribute? One that no op has ever had is an error to ask for in TVM. */
+// Has any op the attribute? One that no op has ever had is an error to ask for in TVM.
 bool HasOpAttribute(const std::string& attribute);
-/*! \brief Asks the function that the call's op has as this attribute; without one it refuses. */
+// Asks the function that the call's op has as this attribute; without one it refuses.
 CallPredicate AttributePredicate(const std::string& attribute, bool is_local = false);
-/*!
- * \brief Asks with the composite's last expression for a dictionary of str to int, float, str or
- * lists of such.
- */
+// Asks with the composite's last expression for a dictionary of str to int, float, str or lists of
+// such.
 AttrsGetter AsAttrsGetter(const PackedFunc& getter);
 
 }  // namespace tvm::collage

@@ -88,7 +88,7 @@ String SubGraphFields(const SubGraphView& view) {
   });
 }
 
-/*! \brief Why a sub-graph is not valid; empty when it is. */
+// Why a sub-graph is not valid; empty when it is.
 String WhyInvalid(const SubGraphView& view, const String& limits) {
   std::string why;
   const auto config = SubGraphConfig::Of(JsonValue::Parse(limits));

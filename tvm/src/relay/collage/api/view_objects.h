@@ -14,7 +14,7 @@
 
 namespace tvm::collage {
 
-/*! \brief What ImportFunction owns. */
+// What ImportFunction owns.
 struct ViewedGraph {
   ImportedPtr imported;
   const DataflowGraph& graph() const { return imported->graph; }
@@ -45,7 +45,7 @@ struct ViewedCandidate {
 };
 using CandidatePartitionView = Shared<ViewedCandidate>;
 
-/*! \brief A set of placeable nodes. \throw a ValueError that names an index that is none. */
+// A set of placeable nodes. Throws a ValueError that names an index that is none.
 IndexSet ImportIndexes(const DataflowGraph& graph, const Array<runtime::Int>& indexes);
 
 }  // namespace tvm::collage

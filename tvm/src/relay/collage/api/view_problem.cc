@@ -9,7 +9,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief What is not free: a value, the layout classes of its maker and reader, seconds. */
+// What is not free: a value, the layout classes of its maker and reader, seconds.
 Json Crossings(int num_values, const std::function<double(int, int, int)>& seconds_of) {
   std::vector<Json> rows;
   for (int value = 0; value < num_values; ++value) {
@@ -25,10 +25,8 @@ Json Crossings(int num_values, const std::function<double(int, int, int)>& secon
   return rows;
 }
 
-/*!
- * \brief The problem's fields; `seconds` is -1 for a candidate that cannot be used. Values from
- * outside are numbered as in the graph, and plain. `plan`: candidates in the order of execution.
- */
+// The problem's fields; `seconds` is -1 for a candidate that cannot be used. Values from outside
+// are numbered as in the graph, and plain. `plan`: candidates in the order of execution.
 String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecView>& spec_views,
                           const CostEstimator& estimator) {
   std::vector<TargetSpec> targets;

@@ -11,7 +11,7 @@
 
 namespace tvm::collage {
 
-/*! \brief A number with a type of its own, as lists hold them: 1 of int32 is not 1 of int64. */
+// A number with a type of its own, as lists hold them: 1 of int32 is not 1 of int64.
 struct AttrNumber {
   using Value = std::variant<int64_t, double>;
   std::string dtype;
@@ -21,7 +21,7 @@ struct AttrNumber {
   }
 };
 
-/*! \brief What has no plain form: its type and a hash over all that it holds. */
+// What has no plain form: its type and a hash over all that it holds.
 struct AttrObject {
   std::string type;
   uint64_t hash = 0;
@@ -30,19 +30,17 @@ struct AttrObject {
 
 struct AttrValue;
 using AttrList = std::vector<AttrValue>;
-/*! \brief Sorted by key. */
+// Sorted by key.
 using Attrs = std::vector<std::pair<std::string, AttrValue>>;
 
-/*!
- * \brief monostate: null. int64_t (booleans too), double and string (data types too): a field of
- * just that type. Lists may be nested.
- */
+// monostate: null. int64_t (booleans too), double and string (data types too): a field of just that
+// type. Lists may be nested.
 struct AttrValue
     : std::variant<std::monostate, int64_t, double, std::string, AttrNumber, AttrList, AttrObject> {
   using variant::variant;
 };
 
-/*! \brief One text for each value: equal values, and only they, print the same. */
+// One text for each value: equal values, and only they, print the same.
 std::string Summary(const AttrValue& value);
 
 }  // namespace tvm::collage

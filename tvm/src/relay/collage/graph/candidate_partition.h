@@ -13,33 +13,29 @@
 
 namespace tvm::collage {
 
-/*! \brief Rule name of what was joined from several candidates after the search. */
+// Rule name of what was joined from several candidates after the search.
 constexpr char kMergedRule[] = "merged";
 
 struct COLLAGE_API CandidatePartition {
   SubGraph sub_graph;
   int spec = 0;      // position of the PartitionSpec in the pass's list
   std::string rule;  // path of rule names, outermost first
-  /*! \brief Is it to be wrapped into a function with `Primitive` and `Compiler`? */
+  // Is it to be wrapped into a function with `Primitive` and `Compiler`?
   bool is_primitive = false;
-  /*! \brief Does nothing inside launch a kernel, so that the host runs it for nothing? */
+  // Does nothing inside launch a kernel, so that the host runs it for nothing?
   bool is_free = false;
-  /*! \brief Once chosen, does it become one function with the chosen ones that it touches? */
+  // Once chosen, does it become one function with the chosen ones that it touches?
   bool is_joinable = false;
-  /*!
-   * \brief Is it one of TVM's that could run in a blocked layout as well, and here does not?
-   * The search has both, to pick by what surrounds it; rules make none of these.
-   */
+  // Is it one of TVM's that could run in a blocked layout as well, and here does not?
+  // The search has both, to pick by what surrounds it; rules make none of these.
   bool stays_plain = false;
 };
 
-/*! \brief In the order of their first appearance; each (sub-graph, spec, wrapped or not) once. */
+// In the order of their first appearance; each (sub-graph, spec, wrapped or not) once.
 class COLLAGE_API CandidateSet {
  public:
-  /*!
-   * \brief False when an equal candidate is already there: the first one's rule name stays, and it
-   * is free or joinable when either is.
-   */
+  // False when an equal candidate is already there: the first one's rule name stays, and it is free
+  // or joinable when either is.
   bool Add(CandidatePartition candidate);
   size_t size() const { return candidates_.size(); }
   const std::vector<CandidatePartition>& candidates() const { return candidates_; }

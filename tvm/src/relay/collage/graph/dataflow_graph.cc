@@ -8,7 +8,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Bytes of one element of a dtype such as `float32`, `int8x4` or `bool`. */
+// Bytes of one element of a dtype such as `float32`, `int8x4` or `bool`.
 int64_t ElementBytes(const std::string& dtype) {
   if (dtype == "bool") return 1;
   size_t at = dtype.find_first_of("0123456789");
@@ -106,11 +106,9 @@ void DataflowGraph::Finish(NodeIndex result) {
   FindDominators();
 }
 
-/*!
- * A node's immediate post-dominator is the deepest common ancestor of its readers in the tree of
- * post-dominators built so far: readers come later, so one backward walk is enough. What is
- * external or read by nobody is a root, and readers below different roots have no common ancestor.
- */
+// A node's immediate post-dominator is the deepest common ancestor of its readers in the tree of
+// post-dominators built so far: readers come later, so one backward walk is enough. What is
+// external or read by nobody is a root, and readers below different roots have no common ancestor.
 void DataflowGraph::FindDominators() {
   std::vector<int> depth(nodes_.size(), 0);
   std::vector<std::vector<NodeIndex>> readers(nodes_.size());

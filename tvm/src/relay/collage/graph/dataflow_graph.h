@@ -14,10 +14,10 @@
 
 namespace tvm::collage {
 
-/*! \brief Position of a sub-expression in the post-dfs order of its function (RFC 0062). */
+// Position of a sub-expression in the post-dfs order of its function (RFC 0062).
 using NodeIndex = int;
 
-/*! \brief What TVM can fuse; the numbers are those of TVM's `TOpPattern` attribute. */
+// What TVM can fuse; the numbers are those of TVM's `TOpPattern` attribute.
 enum class OpKind : int {
   kElemWise = 0,
   kBroadcast = 1,
@@ -44,10 +44,10 @@ enum class NodeType {  // in the order of NameOf's table
   kLeftOut,   // kept for its index: it named another node's value, or nobody reads it; no inputs
 };
 
-/*! \brief "var", "call", ...: the names in every Summary. */
+// "var", "call", ...: the names in every Summary.
 const char* NameOf(NodeType type);
 
-/*! \brief Tensor type; a dimension that is not known at compile time is kDynamic. */
+// Tensor type; a dimension that is not known at compile time is kDynamic.
 struct COLLAGE_API TensorType {
   static constexpr int64_t kDynamic = -1;
   std::vector<int64_t> shape;
@@ -79,16 +79,16 @@ struct COLLAGE_API Node {
 
   bool IsOpCall() const { return type == NodeType::kCall; }
   bool IsOpCall(const std::string& op) const { return IsOpCall() && name == op; }
-  /*! \brief Does running the node launch a kernel? Everything else costs nothing on the host. */
+  // Does running the node launch a kernel? Everything else costs nothing on the host.
   bool IsKernel() const {
     return (type == NodeType::kCall || type == NodeType::kCallOther) && !is_free_call;
   }
-  /*! \brief Can a candidate hold the node? Leaves are reached from inside without being placed. */
+  // Can a candidate hold the node? Leaves are reached from inside without being placed.
   bool IsPlaceable() const;
-  /*! \brief May a backend that runs on that device have the node? */
+  // May a backend that runs on that device have the node?
   bool IsAllowedOn(const std::string& other) const { return device.empty() || device == other; }
   int64_t NumBytes() const;
-  /*! \brief "float32[1, ?]", several for a tuple, nothing for what is no tensor. */
+  // "float32[1, ?]", several for a tuple, nothing for what is no tensor.
   std::string TypesText() const;
   const AttrValue* FindAttr(const std::string& key) const;
 };
@@ -96,26 +96,24 @@ struct COLLAGE_API Node {
 class COLLAGE_API DataflowGraph {
  public:
   NodeIndex Append(Node node);
-  /*! \brief Fills outputs and dominators. \param result the function's body. */
+  // Fills outputs and dominators. `result`: the function's body.
   void Finish(NodeIndex result);
 
   int size() const { return static_cast<int>(nodes_.size()); }
   const Node& operator[](NodeIndex index) const { return nodes_[index]; }
   NodeIndex result() const { return result_; }
-  /*! \brief Calls of that op, ascending. */
+  // Calls of that op, ascending.
   const std::vector<NodeIndex>& CallsOf(const std::string& op) const;
-  /*! \brief Nodes whose immediate post-dominator is `index`, ascending. */
+  // Nodes whose immediate post-dominator is `index`, ascending.
   const std::vector<NodeIndex>& DominatedBy(NodeIndex index) const;
-  /*! \brief The nodes that a cover must place. */
+  // The nodes that a cover must place.
   const IndexSet& placeable() const { return placeable_; }
-  /*!
-   * \brief Inputs whose values flow straight into the node. A function's parameters, a let's value
-   * and variable do so only through those that read them.
-   */
+  // Inputs whose values flow straight into the node. A function's parameters, a let's value and
+  // variable do so only through those that read them.
   std::vector<NodeIndex> FlowInputs(NodeIndex index) const;
-  /*! \brief The node itself, or for a variable that a let binds the value. */
+  // The node itself, or for a variable that a let binds the value.
   NodeIndex ValueOf(NodeIndex index) const;
-  /*! \brief Nodes that `index` reads, the callee left out. */
+  // Nodes that `index` reads, the callee left out.
   std::vector<NodeIndex> Args(NodeIndex index) const;
   std::string Summary() const;
   std::string Summary(NodeIndex index) const;

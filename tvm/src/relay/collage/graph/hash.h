@@ -20,7 +20,7 @@ class Hash {
     return *this;
   }
   Hash& Add(const std::string& text) { return Add(text.data(), text.size()); }
-  /*! \brief Their number first: what is added next cannot be mistaken for a part of them. */
+  // Their number first: what is added next cannot be mistaken for a part of them.
   Hash& Add(const void* bytes, size_t size) {
     Add(static_cast<uint64_t>(size));
     const char* at = static_cast<const char*>(bytes);
@@ -40,7 +40,7 @@ class Hash {
   uint64_t state_ = 0x243f6a8885a308d3u;
 };
 
-/*! \brief 16 hexadecimal digits. */
+// 16 hexadecimal digits.
 inline std::string Hex(uint64_t value) {
   char text[17];
   std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(value));

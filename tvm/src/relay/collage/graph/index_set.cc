@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The word loops of IndexSet. Test: tvm/tests/cpp/index_set_test.cc.
 #include "index_set.h"
 
 namespace tvm::collage {

@@ -19,17 +19,17 @@ namespace tvm::collage {
 
 class COLLAGE_API IndexSet {
  public:
-  /*! \brief What First, Last and Next answer when there is no such member. */
+  // What First, Last and Next answer when there is no such member.
   static constexpr int kNone = -1;
 
   IndexSet() = default;
-  /*! \brief The empty set over the indexes 0 .. size-1. */
+  // The empty set over the indexes 0 .. size-1.
   explicit IndexSet(int size) : size_(size), words_((static_cast<size_t>(size) + 63) / 64, 0) {}
   IndexSet(int size, const std::vector<int>& members);
-  /*! \brief The full set {0, .., size-1}. */
+  // The full set {0, .., size-1}.
   static IndexSet All(int size);
 
-  /*! \brief Number of possible members, not of members (see Count). */
+  // Number of possible members, not of members (see Count).
   int size() const { return size_; }
 
   IndexSet& Add(int index) {
@@ -40,7 +40,7 @@ class COLLAGE_API IndexSet {
 
   IndexSet& operator|=(const IndexSet& other);
   IndexSet& operator&=(const IndexSet& other);
-  /*! \brief Removes the members of other. */
+  // Removes the members of other.
   IndexSet& operator-=(const IndexSet& other);
   friend IndexSet operator|(IndexSet a, const IndexSet& b) { return a |= b; }
   friend IndexSet operator&(IndexSet a, const IndexSet& b) { return a &= b; }
@@ -51,14 +51,14 @@ class COLLAGE_API IndexSet {
   bool Intersects(const IndexSet& other) const;
   int Count() const;
 
-  /*! \brief Least member, or kNone. */
+  // Least member, or kNone.
   int First() const { return NextFrom(0); }
-  /*! \brief Greatest member, or kNone. */
+  // Greatest member, or kNone.
   int Last() const;
-  /*! \brief Least member greater than index (index may be -1), or kNone. */
+  // Least member greater than index (index may be -1), or kNone.
   int Next(int index) const { return NextFrom(index + 1); }
 
-  /*! \brief Calls f(index) for each member, ascending. The set must not change meanwhile. */
+  // Calls f(index) for each member, ascending. The set must not change meanwhile.
   template <typename F>
   void ForEach(F f) const {
     for (size_t w = 0; w < words_.size(); ++w) {
@@ -67,7 +67,7 @@ class COLLAGE_API IndexSet {
       }
     }
   }
-  /*! \brief The members in ascending order. */
+  // The members in ascending order.
   std::vector<int> ToVector() const;
 
   size_t Hash() const;
@@ -75,15 +75,13 @@ class COLLAGE_API IndexSet {
     return size_ == other.size_ && words_ == other.words_;
   }
   bool operator!=(const IndexSet& other) const { return !(*this == other); }
-  /*!
-   * \brief A total order: by size, then as sorted member lists compare ({0,5} < {0,6} < {1}),
-   * where a list comes before its own extensions.
-   */
+  // A total order: by size, then as sorted member lists compare ({0,5} < {0,6} < {1}),
+  // where a list comes before its own extensions.
   bool operator<(const IndexSet& other) const;
 
-  /*! \brief All members, runs shortened: "{0,3..7,9}". */
+  // All members, runs shortened: "{0,3..7,9}".
   std::string ToString() const;
-  /*! \brief Short form for logs: ToString, or its count and ends when that would be long. */
+  // Short form for logs: ToString, or its count and ends when that would be long.
   std::string Summary() const;
 
  private:

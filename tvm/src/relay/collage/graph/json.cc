@@ -93,7 +93,7 @@ Json JsonObject(std::initializer_list<std::pair<const char*, Json>> fields) {
   return object;
 }
 
-/*! \brief Reads one text from its beginning to its end. */
+// Reads one text from its beginning to its end.
 class JsonReader {
  public:
   explicit JsonReader(const std::string& text) : at_(text.c_str()), end_(at_ + text.size()) {}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // JSON text of plain values, the one form of data between C++ and Python: in one call of TVM's FFI
-// it is ten times as fast as values that are boxed one by one, and each has its name.
-// Test: tvm/tests/cpp/json_test.cc.
+// it is ten times as fast as values that are boxed one by one, and each has its name. All texts and
+// their fields are in border.schema.json, against which both sides are tested; to change a field
+// see tools/border_schema.py. Test: tvm/tests/cpp/json_test.cc, tvm/tests/cpp/border_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +18,7 @@
 
 namespace tvm::collage {
 
-/*! \brief The text of one value; constructors are implicit, so that fields read as a table. */
+// The text of one value; constructors are implicit, so that fields read as a table.
 class Json {
  public:
   Json(bool flag) : text_(flag ? "true" : "false") {}
@@ -44,25 +45,25 @@ class Json {
 
  private:
   friend Json JsonObject(std::initializer_list<std::pair<const char*, Json>> fields);
-  /*! \brief Adds a member to an object or list that is still open. */
+  // Adds a member to an object or list that is still open.
   void Append(const std::string& key, const Json& item);
 
   std::string text_;
 };
 
-/*! \brief {"key": value, ...}. */
+// {"key": value, ...}.
 Json JsonObject(std::initializer_list<std::pair<const char*, Json>> fields);
 inline std::string JsonText(std::initializer_list<std::pair<const char*, Json>> fields) {
   return JsonObject(fields).text();
 }
 
-/*! \brief A value that was read; what is asked for and is not there throws a std::runtime_error. */
+// A value that was read; what is asked for and is not there throws a std::runtime_error.
 class JsonValue {
  public:
   using List = std::vector<JsonValue>;
   using Object = std::vector<std::pair<std::string, JsonValue>>;
 
-  /*! \brief Of a whole text, as Python's json writes it. */
+  // Of a whole text, as Python's json writes it.
   static JsonValue Parse(const std::string& text);
 
   bool Bool() const { return As<bool>("a boolean"); }
@@ -70,10 +71,10 @@ class JsonValue {
   double Real() const;
   const std::string& Text() const { return As<std::string>("a text"); }
   const List& Items() const { return As<List>("a list"); }
-  /*! \brief Fields in the order of the text. */
+  // Fields in the order of the text.
   const Object& Fields() const { return As<Object>("an object"); }
   const JsonValue& operator[](const char* key) const;
-  /*! \brief A number, a text, or lists of such; an AttrValue has no booleans. */
+  // A number, a text, or lists of such; an AttrValue has no booleans.
   AttrValue Attr() const;
 
  private:

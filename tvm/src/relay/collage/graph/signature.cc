@@ -18,13 +18,13 @@ uint64_t HashOf(const std::vector<TensorType>& types) {
   return hash.Get();
 }
 
-/*! \brief Not equal to the label of any node of any graph. */
+// Not equal to the label of any node of any graph.
 uint64_t UniqueLabel() {
   static std::atomic<uint64_t> count{0};
   return Hash().Add(std::string("unique")).Add(++count).Get();
 }
 
-/*! \brief Is its value a tensor or a tuple, not a function, reference or ADT? */
+// Is its value a tensor or a tuple, not a function, reference or ADT?
 bool HasTensorType(const Node& node) { return !node.types.empty() || node.is_tuple_typed; }
 
 bool IsKnown(const Node& node) {
@@ -52,7 +52,7 @@ uint64_t LabelOf(const Node& node, const std::string& constant_text) {
   return hash.Get();
 }
 
-/*! \brief What a reader sees of a value that is made elsewhere. */
+// What a reader sees of a value that is made elsewhere.
 uint64_t InputLabelOf(const Node& node, uint64_t label) {
   if (node.type == NodeType::kConstant || !HasTensorType(node)) return label;
   return Hash().Add(node.is_tuple_typed).Add(HashOf(node.types)).Get();

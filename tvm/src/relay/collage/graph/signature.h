@@ -13,12 +13,10 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief Ops, attributes, types, wiring, composites, values read from outside and given to it, and
- * the spec, one word an item; names of variables and values of weights are left out. Equal in any
- * graph for equal candidates. What is not known to be equal differs: a node that is more than a
- * call of an op, tuple or projection is like no other.
- */
+// Ops, attributes, types, wiring, composites, values read from outside and given to it, and the
+// spec, one word an item; names of variables and values of weights are left out. Equal in any graph
+// for equal candidates. What is not known to be equal differs: a node that is more than a call of
+// an op, tuple or projection is like no other.
 using Signature = std::vector<uint64_t>;
 
 struct SignatureHash {
@@ -27,7 +25,7 @@ struct SignatureHash {
 
 class Signatures {
  public:
-  /*! \brief What of a constant's value belongs to a candidate's identity; "" for a weight. */
+  // What of a constant's value belongs to a candidate's identity; "" for a weight.
   using ConstantText = std::function<std::string(NodeIndex)>;
 
   Signatures(const DataflowGraph& graph, const ConstantText& text_of);

@@ -35,7 +35,7 @@ void CheckPlaceable(const DataflowGraph& graph, const IndexSet& inside) {
                               "functions and control flow");
 }
 
-/*! \brief By set, the other sets that it reads. */
+// By set, the other sets that it reads.
 std::vector<std::vector<int>> ReadSets(const DataflowGraph& graph,
                                        const std::vector<IndexSet>& sets) {
   std::vector<int> set_of(graph.size(), -1);
@@ -64,10 +64,8 @@ std::vector<std::vector<int>> ReadSets(const DataflowGraph& graph,
   return read;
 }
 
-/*!
- * \brief Is only its last member read outside? Such a part is convex, and can run right where that
- * member stands: whoever reads it comes later.
- */
+// Is only its last member read outside? Such a part is convex, and can run right where that member
+// stands: whoever reads it comes later.
 bool EndsInOneValue(const DataflowGraph& graph, const IndexSet& part) {
   const NodeIndex last = part.Last();
   for (NodeIndex i = part.First(); i != last; i = part.Next(i)) {
@@ -79,7 +77,7 @@ bool EndsInOneValue(const DataflowGraph& graph, const IndexSet& part) {
   return true;
 }
 
-/*! \brief Composites and the other nodes: can they run one after the other, each whole? */
+// Composites and the other nodes: can they run one after the other, each whole?
 bool CanNestedPartsRun(const DataflowGraph& graph, const SubGraph& sub_graph) {
   IndexSet single = sub_graph.inside();
   std::vector<IndexSet> sets;
@@ -91,7 +89,7 @@ bool CanNestedPartsRun(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return FindCycle(graph, sets).empty();
 }
 
-/*! \brief Why the composites cannot be functions; empty when they can. */
+// Why the composites cannot be functions; empty when they can.
 std::string WhyNestedPartsUnsound(const DataflowGraph& graph, const SubGraph& sub_graph) {
   if (sub_graph.nested().empty()) return "";
   IndexSet seen(sub_graph.inside().size());

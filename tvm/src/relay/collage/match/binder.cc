@@ -14,7 +14,7 @@ bool IsLeafNode(const Node& node) {
   return node.type == NodeType::kConstant || node.type == NodeType::kVar;
 }
 
-/*! \brief Is it a call of that op with two arguments? */
+// Is it a call of that op with two arguments?
 bool IsPairOf(const DataflowPattern& pattern, const char* op) {
   return pattern->kind == PatternKind::kCall && !pattern->any_children &&
          pattern->children.size() == 3 && pattern->children[0]->kind == PatternKind::kOp &&
@@ -56,10 +56,8 @@ int Choices::Choose(int num_options) {
   return choices_[depth_++].taken;
 }
 
-/*!
- * \brief Of two options those that `fits(k)`: `option(k)` binds the k-th; a failed one takes its
- * bindings back itself.
- */
+// Of two options those that `fits(k)`: `option(k)` binds the k-th; a failed one takes its bindings
+// back itself.
 template <typename Test, typename Option>
 bool Binder::BindAny(Test&& fits, Option&& option) {
   const bool fit[] = {fits(0), fits(1)};
@@ -188,7 +186,7 @@ bool Binder::FitsCall(const Pattern& pattern, NodeIndex index) {
          (IsCommutative(pattern) && FitAll(pattern.children, 1, args, /*is_reversed=*/true));
 }
 
-/*! \brief Of a pattern that fits the node. */
+// Of a pattern that fits the node.
 bool Binder::Visit(const DataflowPattern& pattern, NodeIndex index) {
   ++num_steps_;
   const Pattern& p = *pattern;
@@ -259,10 +257,8 @@ bool Binder::BindCall(const Pattern& pattern, NodeIndex index) {
                  [&](int k) { return BindAll(pattern.children, 1, args, k == 1); });
 }
 
-/*!
- * TVM reads (a * b) / c also as a * (b / c) and b * (a / c), and x * (y / z) also as (y * x) / z:
- * the pattern is written in its other form and tried again.
- */
+// TVM reads (a * b) / c also as a * (b / c) and b * (a / c), and x * (y / z) also as (y * x) / z:
+// the pattern is written in its other form and tried again.
 bool Binder::IsReassociated(const Pattern& pattern, NodeIndex index) const {
   if (pattern.any_children || pattern.children.size() != 3) return false;
   if (pattern.children[0]->kind != PatternKind::kOp) return false;
@@ -280,7 +276,7 @@ bool Binder::IsReassociated(const Pattern& pattern, NodeIndex index) const {
          (IsPairOf(pattern.children[1], "divide") || IsPairOf(pattern.children[2], "divide"));
 }
 
-/*! \brief The pattern in its other form: of a quotient the first or the second of two. */
+// The pattern in its other form: of a quotient the first or the second of two.
 const DataflowPattern& Binder::Reassociated(const Pattern& pattern, int way) {
   auto [entry, is_new] = reassociated_.try_emplace({&pattern, way});
   if (!is_new) return entry->second;
@@ -308,8 +304,7 @@ bool Binder::BindReassociated(const Pattern& pattern, NodeIndex index) {
                  [&](int k) { return Bind(Reassociated(pattern, k), index); });
 }
 
-/*! \brief A pattern that leads back to itself at the same node, without a step up, matches nothing.
- */
+// A pattern that leads back to itself at the same node, without a step up, matches nothing.
 bool Binder::BindBack(const Pattern& pattern, NodeIndex index) {
   const std::pair<const Pattern*, NodeIndex> step = {&pattern, index};
   if (std::find(steps_back_.begin(), steps_back_.end(), step) != steps_back_.end()) return false;
@@ -331,10 +326,8 @@ bool Binder::BindDominator(const Pattern& pattern, NodeIndex index) {
   return is_bound;
 }
 
-/*!
- * \brief Does each way up from `index` meet the parent, with only path nodes before it? A node on
- * several ways is passed once: with shared patterns off, it would pass again.
- */
+// Does each way up from `index` meet the parent, with only path nodes before it? A node on several
+// ways is passed once: with shared patterns off, it would pass again.
 bool Binder::BindPath(const Pattern& pattern, NodeIndex index,
                       std::unordered_set<NodeIndex>* passed) {
   const Node& node = graph_[index];
@@ -371,7 +364,7 @@ bool Binder::DominatesParent(const DataflowPattern& parent, NodeIndex index) {
   return false;
 }
 
-/*! \brief Functions, lets and ifs: children against inputs, in the order in which TVM tries. */
+// Functions, lets and ifs: children against inputs, in the order in which TVM tries.
 bool Binder::BindParts(const Pattern& pattern, NodeIndex index) {
   const Node& node = graph_[index];
   const auto& in = node.inputs;

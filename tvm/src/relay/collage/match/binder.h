@@ -16,15 +16,13 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief The ways to bind a pattern, one a try, by what is chosen at each point where there are
- * several (an alternative, the order of arguments): an odometer whose last wheel turns first.
- */
+// The ways to bind a pattern, one a try, by what is chosen at each point where there are several
+// (an alternative, the order of arguments): an odometer whose last wheel turns first.
 class Choices {
  public:
-  /*! \brief To be called before each try; false when there is no other way. */
+  // To be called before each try; false when there is no other way.
   bool Next();
-  /*! \brief Which of `num_options` the current try takes. */
+  // Which of `num_options` the current try takes.
   int Choose(int num_options);
 
  private:
@@ -41,16 +39,14 @@ class Binder {
  public:
   using Bindings = std::vector<std::pair<const Pattern*, NodeIndex>>;
 
-  /*! \brief Each pattern that it tries must outlive it. */
+  // Each pattern that it tries must outlive it.
   explicit Binder(const DataflowGraph& graph) : graph_(graph) {}
-  /*!
-   * \brief As TVM does: of several options the first that succeeds by itself, never another after
-   * that. With `choices` only the options chosen there.
-   */
+  // As TVM does: of several options the first that succeeds by itself, never another after that.
+  // With `choices` only the options chosen there.
   bool Try(const DataflowPattern& pattern, NodeIndex root, Choices* choices = nullptr);
-  /*! \brief Of the last Try that succeeded, in order of binding. */
+  // Of the last Try that succeeded, in order of binding.
   Bindings TakeBindings();
-  /*! \brief Pairs of part and node that were looked at, by all tries. */
+  // Pairs of part and node that were looked at, by all tries.
   int64_t num_steps() const { return num_steps_; }
 
  private:
@@ -58,7 +54,7 @@ class Binder {
 
   template <typename Test, typename Option>
   bool BindAny(Test&& fits, Option&& option);
-  /*! \brief False only if no bindings of other parts could make the pattern match there. */
+  // False only if no bindings of other parts could make the pattern match there.
   bool Fits(const DataflowPattern& pattern, NodeIndex index);
   bool FindFits(const DataflowPattern& pattern, NodeIndex index);
   bool FitAll(const std::vector<DataflowPattern>& patterns, size_t first, const Args& nodes,
@@ -84,14 +80,12 @@ class Binder {
   const DataflowGraph& graph_;
   Choices* choices_ = nullptr;
   Bindings bindings_;
-  /*!
-   * \brief Where in `bindings_` each pattern is bound first: no more of these than the pattern has
-   * parts, however long a dominator's path is.
-   */
+  // Where in `bindings_` each pattern is bound first: no more of these than the pattern has parts,
+  // however long a dominator's path is.
   std::vector<size_t> firsts_;
-  /*! \brief Off while a dominator's path is walked: its pattern binds many nodes. */
+  // Off while a dominator's path is walked: its pattern binds many nodes.
   bool is_shared_bound_once_ = true;
-  /*! \brief The other forms of products of quotients, and what these were made with. */
+  // The other forms of products of quotients, and what these were made with.
   std::map<std::pair<const Pattern*, int>, DataflowPattern> reassociated_;
   std::unordered_set<const Pattern*> temporaries_;
   struct PairHash {
@@ -102,10 +96,10 @@ class Binder {
           .Get();
     }
   };
-  /*! \brief By part and node; parts live as long as the binder, or the tried pattern. */
+  // By part and node; parts live as long as the binder, or the tried pattern.
   std::unordered_map<std::pair<const Pattern*, NodeIndex>, bool, PairHash> fits_;
   int64_t num_steps_ = 0;
-  /*! \brief Redirected wildcards being followed. */
+  // Redirected wildcards being followed.
   Bindings steps_back_;
 };
 

@@ -9,7 +9,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Which ops the root can be a call of; `is_any` when that does not tell. */
+// Which ops the root can be a call of; `is_any` when that does not tell.
 struct RootOps {
   bool is_any = false;
   std::set<std::string> ops;
@@ -70,10 +70,8 @@ void CollectPathPatterns(const DataflowPattern& pattern, std::set<const Pattern*
   for (const DataflowPattern& child : pattern->children) CollectPathPatterns(child, seen, out);
 }
 
-/*!
- * What the pattern leaves open is input: nodes bound to leaf patterns, arguments and fields that
- * were not given. Parent and path of a dominator are described by it even when they are leaves.
- */
+// What the pattern leaves open is input: nodes bound to leaf patterns, arguments and fields that
+// were not given. Parent and path of a dominator are described by it even when they are leaves.
 IndexSet FindInputs(const DataflowGraph& graph, const DataflowPattern& pattern,
                     const Match& match) {
   std::set<const Pattern*> path_patterns;
@@ -120,7 +118,7 @@ Match MakeMatch(const DataflowGraph& graph, const DataflowPattern& pattern, Node
   return match;
 }
 
-/*! \brief All distinct bindings at `root`, TVM's first; nothing is tried that TVM does not take. */
+// All distinct bindings at `root`, TVM's first; nothing is tried that TVM does not take.
 std::vector<Binder::Bindings> BindingsAt(const DataflowPattern& pattern, NodeIndex root,
                                          Binder* binder, bool* is_cut) {
   std::vector<Binder::Bindings> found;

@@ -5,8 +5,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace tvm::collage {
-namespace pattern {
+namespace tvm::collage::pattern {
 namespace {
 
 std::shared_ptr<Pattern> Make(PatternKind kind, Patterns children = {}) {
@@ -16,7 +15,7 @@ std::shared_ptr<Pattern> Make(PatternKind kind, Patterns children = {}) {
   return result;
 }
 
-/*! \brief `head` first, then `rest`; without `rest` anything may follow. */
+// `head` first, then `rest`; without `rest` anything may follow.
 std::shared_ptr<Pattern> MakeList(PatternKind kind, Patterns head, std::optional<Patterns> rest) {
   auto result = Make(kind, std::move(head));
   result->any_children = !rest.has_value();
@@ -123,7 +122,9 @@ DataflowPattern Unsupported(std::string reason) {
   return result;
 }
 
-}  // namespace pattern
+}  // namespace tvm::collage::pattern
+
+namespace tvm::collage {
 
 bool IsAttrEqual(const AttrValue& asked, const AttrValue& value) {
   if (const auto* number = std::get_if<AttrNumber>(&asked)) {
@@ -147,7 +148,7 @@ bool IsLeaf(const Pattern& pattern) {
 
 namespace {
 
-/*! \brief `visit` gets each part once, however many others share it; true from it ends the walk. */
+// `visit` gets each part once, however many others share it; true from it ends the walk.
 template <typename Visit>
 bool VisitOnce(const DataflowPattern& pattern, std::unordered_set<const Pattern*>* seen,
                Visit&& visit) {
@@ -157,7 +158,7 @@ bool VisitOnce(const DataflowPattern& pattern, std::unordered_set<const Pattern*
                      [&](const auto& child) { return VisitOnce(child, seen, visit); });
 }
 
-/*! \brief What many parts share is printed where it is met first, by its number after that. */
+// What many parts share is printed where it is met first, by its number after that.
 class Printer {
  public:
   explicit Printer(const DataflowPattern& pattern) {
@@ -191,7 +192,7 @@ class Printer {
     return text + ")";
   }
 
-  /*! \brief Children in the order in which they are read: the first of equals has the text. */
+  // Children in the order in which they are read: the first of equals has the text.
   std::string Write(const Pattern& p) {
     auto child = [&](size_t i) { return Text(p.children[i]); };
     switch (p.kind) {

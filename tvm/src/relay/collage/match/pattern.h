@@ -39,7 +39,7 @@ enum class PatternKind {
 
 struct Pattern;
 using DataflowPattern = std::shared_ptr<const Pattern>;
-/*! \brief What the graph's plain data cannot tell of a node; the importer of the pattern can. */
+// What the graph's plain data cannot tell of a node; the importer of the pattern can.
 using NodeTest = std::function<bool(NodeIndex)>;
 
 struct Pattern {
@@ -65,10 +65,9 @@ namespace pattern {
 using Patterns = std::vector<DataflowPattern>;
 
 DataflowPattern Wildcard();
-/*! \brief `relay.dataflow_pattern.wildcard().redirect_to(to)`. */
+// `relay.dataflow_pattern.wildcard().redirect_to(to)`.
 DataflowPattern Redirected(DataflowPattern to);
-/*! \brief Redirected to a pattern that it is part of, set once that is made: chains of any length.
- */
+// Redirected to a pattern that it is part of, set once that is made: chains of any length.
 DataflowPattern RedirectedBack(std::shared_ptr<std::weak_ptr<const Pattern>> to);
 DataflowPattern Constant();
 DataflowPattern Var(std::string name = "");
@@ -79,14 +78,12 @@ DataflowPattern Call(std::string op, std::optional<Patterns> args);
 DataflowPattern Tuple(std::optional<Patterns> fields);
 DataflowPattern Projection(DataflowPattern tuple, int index = -1);
 DataflowPattern Alternative(DataflowPattern left, DataflowPattern right);
-/*! \brief `base.optional(wrap)`: `wrapped` holds `base`; tried when `base` fails. */
+// `base.optional(wrap)`: `wrapped` holds `base`; tried when `base` fails.
 DataflowPattern Optional(DataflowPattern base, DataflowPattern wrapped);
-/*!
- * \brief On a call or a function: its attributes. On an op: the op's own, which the graph holds for
- * TOpPattern alone; with other names `op_test` is asked, and without it none matches.
- */
+// On a call or a function: its attributes. On an op: the op's own, which the graph holds for
+// TOpPattern alone; with other names `op_test` is asked, and without it none matches.
 DataflowPattern Attributes(DataflowPattern inner, Attrs attrs, NodeTest op_test = nullptr);
-/*! \brief A tensor of that type, which has no dynamic dimension; any other type by a test. */
+// A tensor of that type, which has no dynamic dimension; any other type by a test.
 DataflowPattern Type(DataflowPattern inner, TensorType type);
 DataflowPattern Type(DataflowPattern inner, NodeTest has_type);
 DataflowPattern Shape(DataflowPattern inner, std::vector<int64_t> shape);
@@ -96,27 +93,23 @@ DataflowPattern Dominator(DataflowPattern parent, DataflowPattern path, Dataflow
 DataflowPattern Function(std::optional<Patterns> params, DataflowPattern body);
 DataflowPattern Let(DataflowPattern var, DataflowPattern value, DataflowPattern body);
 DataflowPattern If(DataflowPattern condition, DataflowPattern if_true, DataflowPattern if_false);
-/*! \brief Never matches; `reason` is what the user reads. */
+// Never matches; `reason` is what the user reads.
 DataflowPattern Unsupported(std::string reason);
 
 }  // namespace pattern
 #pragma GCC visibility pop
 
-/*!
- * \brief Does an attribute have the value that a pattern asks for? A number equals a field of the
- * same value; in a list or an object only one of its own type. Null equals nothing.
- */
+// Does an attribute have the value that a pattern asks for? A number equals a field of the same
+// value; in a list or an object only one of its own type. Null equals nothing.
 bool IsAttrEqual(const AttrValue& asked, const AttrValue& value);
 
-/*! \brief Has the pattern no parts, so that it leaves open what is above its node? */
+// Has the pattern no parts, so that it leaves open what is above its node?
 bool IsLeaf(const Pattern& pattern);
 
-/*! \brief Reason of the first unsupported part, or empty. */
+// Reason of the first unsupported part, or empty.
 std::string UnsupportedReason(const DataflowPattern& pattern);
-/*!
- * \brief As relay would print it, in short: `nn.relu(nn.conv2d(*, const))`. A long part that occurs
- * again is `%1=(..)` the first time and `%1` after that.
- */
+// As relay would print it, in short: `nn.relu(nn.conv2d(*, const))`. A long part that occurs again
+// is `%1=(..)` the first time and `%1` after that.
 std::string Summary(const DataflowPattern& pattern);
 
 }  // namespace tvm::collage

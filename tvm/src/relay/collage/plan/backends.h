@@ -14,11 +14,10 @@
 
 namespace tvm::collage {
 
-/*! \brief Three significant digits with a unit: 1.23 ms. */
+// Three significant digits with a unit: 1.23 ms.
 std::string SecondsText(double seconds);
 
-/*! \brief What is known of a part's cost; PartCost of costs/cost.py, which lists status and flags.
- */
+// What is known of a part's cost; PartCost of costs/cost.py, which lists status and flags.
 struct EstimatedCost {
   std::string status;
   double seconds = 0;
@@ -26,29 +25,29 @@ struct EstimatedCost {
   std::vector<std::string> flags = {};  // what makes it doubtful
 
   bool IsUsable() const { return status == "measured" || status == "estimated"; }
-  /*! \brief As PartCost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s". */
+  // As PartCost.Summary in costs/cost.py: "estimated 1.23 ms", "timeout: after 60 s".
   std::string Summary() const;
-  /*! \brief Its fields; seconds are null where there are none. */
+  // Its fields; seconds are null where there are none.
   Json ToJson() const;
   static EstimatedCost Of(const JsonValue& fields);
 };
 
-/*! \brief A candidate whose cost is asked for; equal signatures must cost the same. */
+// A candidate whose cost is asked for; equal signatures must cost the same.
 struct CostQuestion {
   const CandidatePartition& candidate;
   std::string signature;
 };
 
-/*! \brief What becomes of the layout of a call's values in a part of TVM. */
+// What becomes of the layout of a call's values in a part of TVM.
 enum class LayoutRole {
-  kPlain,      ///< the op wants plain layouts
-  kFollows,    ///< it keeps the layout that it is given
-  kRewritten,  ///< AlterOpLayout gives it a blocked one
+  kPlain,      // the op wants plain layouts
+  kFollows,    // it keeps the layout that it is given
+  kRewritten,  // AlterOpLayout gives it a blocked one
 };
 
 class Backends {
  public:
-  /*! \param specs candidates carry their numbers; the host target's is the last. */
+  // `specs`: candidates carry their numbers; the host target's is the last.
   explicit Backends(std::vector<PartitionSpec> specs) : specs_(std::move(specs)) {}
   virtual ~Backends() = default;
   Backends(const Backends&) = delete;
@@ -58,50 +57,48 @@ class Backends {
   const PartitionSpec& SpecOf(const CandidatePartition& candidate) const {
     return specs_[candidate.spec];
   }
-  /*! \brief Is it the host target's, whose costs are never asked for? */
+  // Is it the host target's, whose costs are never asked for?
   bool IsHost(const CandidatePartition& candidate) const {
     return candidate.spec == static_cast<int>(specs_.size()) - 1;
   }
 
-  /*! \brief What one backend's rule finds. */
+  // What one backend's rule finds.
   virtual std::vector<CandidatePartition> AskRule(const DataflowGraph& graph, int spec,
                                                   RuleLog* log) const;
-  /*! \brief Which candidates are the same computation. */
+  // Which candidates are the same computation.
   virtual Signatures SignaturesOf(const DataflowGraph& graph) const = 0;
-  /*! \brief One answer a question; questions have different signatures. */
+  // One answer a question; questions have different signatures.
   virtual std::vector<EstimatedCost> Price(const DataflowGraph& graph,
                                            const std::vector<CostQuestion>& questions) const = 0;
-  /*!
-   * \brief Seconds that no cost of each can be below, before any is asked for. Empty where nothing
-   * is known: zero is always true.
-   */
+  // Seconds that no cost of each can be below, before any is asked for. Empty where nothing is
+  // known: zero is always true.
   virtual std::vector<double> LeastSeconds(const DataflowGraph& graph,
                                            const std::vector<CostQuestion>& questions) const {
     return {};
   }
-  /*! \brief Can all costs be asked for at once, since none of them is measured? */
+  // Can all costs be asked for at once, since none of them is measured?
   virtual bool ArePricesCheap() const { return false; }
-  /*! \brief Is a change of layout between two parts charged? */
+  // Is a change of layout between two parts charged?
   virtual bool HasTransitions() const { return false; }
   virtual LayoutRole RoleOf(NodeIndex call) const { return LayoutRole::kPlain; }
-  /*! \brief Seconds of one layout transform of each of these values; asked where there are such. */
+  // Seconds of one layout transform of each of these values; asked where there are such.
   virtual std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const {
     return std::vector<double>(values.size(), 0.0);
   }
-  /*! \brief How long this thread has waited for CPUs that others measure on. */
+  // How long this thread has waited for CPUs that others measure on.
   virtual double SecondsWaited() const { return 0; }
 
  private:
   std::vector<PartitionSpec> specs_;
 };
 
-/*! \brief What the backends' rules find, each once, small ones first; `logs` gets one a backend. */
+// What the backends' rules find, each once, small ones first; `logs` gets one a backend.
 std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, const Backends& backends,
                                               std::vector<RuleLog>* logs);
 
-/*! \brief "nn.conv2d, add". */
+// "nn.conv2d, add".
 std::string OpsOf(const DataflowGraph& graph, const CandidatePartition& candidate);
-/*! \brief "<backend>(nn.conv2d, add)". */
+// "<backend>(nn.conv2d, add)".
 std::string LabelOf(const DataflowGraph& graph, const CandidatePartition& candidate,
                     const std::string& backend);
 

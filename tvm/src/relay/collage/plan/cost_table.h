@@ -13,60 +13,54 @@
 
 namespace tvm::collage {
 
-/*! \brief How many costs the search had to ask for, of how many; the host's are never asked for. */
+// How many costs the search had to ask for, of how many; the host's are never asked for.
 struct CostCounts {
   int candidates = 0;
-  /*! \brief Of those, how many differ as computations: equal ones share a cost. */
+  // Of those, how many differ as computations: equal ones share a cost.
   int distinct = 0;
-  /*! \brief Distinct ones asked for; no plan that could still win needs the others. */
+  // Distinct ones asked for; no plan that could still win needs the others.
   int asked = 0;
-  /*! \brief Batches in which they were asked for. */
+  // Batches in which they were asked for.
   int rounds = 0;
-  /*! \brief Distinct ones that were given up when the time was over. */
+  // Distinct ones that were given up when the time was over.
   int given_up = 0;
 };
 
 class CostTable {
  public:
-  /*! \brief All arguments must outlive the table. */
+  // All arguments must outlive the table.
   CostTable(const DataflowGraph& graph, const Backends& backends,
             const std::vector<CandidatePartition>& candidates);
 
-  /*!
-   * \brief What needs no measuring: what launches no kernel is free on the host, and a kernel of
-   * its own is a last resort, so that a cover always exists. Where TVM's cost of the kernel is
-   * known, TVM's own candidate stands beside it.
-   */
+  // What needs no measuring: what launches no kernel is free on the host, and a kernel of its own
+  // is a last resort, so that a cover always exists. Where TVM's cost of the kernel is known, TVM's
+  // own candidate stands beside it.
   void SetHostCosts(CoverSearch* search);
-  /*! \brief Gives candidates the lower bounds that the backends know, unless all are priced. */
+  // Gives candidates the lower bounds that the backends know, unless all are priced.
   void SetLowerBounds(CoverProblem* problem);
-  /*! \brief "; furthest: mine(a): measured 1 s, its bound 2 s" where a cost is below its bound. */
+  // "; furthest: mine(a): measured 1 s, its bound 2 s" where a cost is below its bound.
   std::string FurthestBelowBound() const;
-  /*! \brief Writes down which kernels of a plan are the host's, as nothing with a cost fits. */
+  // Writes down which kernels of a plan are the host's, as nothing with a cost fits.
   void LeaveToHost(const std::vector<int>& plan);
-  /*!
-   * \brief Asks for the costs of these candidates, none of them the host's, once for all that are
-   * equal. \return them and all others that are equal to one of them, whose costs are now known.
-   */
+  // Asks for the costs of these candidates, none of them the host's, once for all that are equal.
+  // Returns them and all others that are equal to one of them, whose costs are now known.
   std::vector<int> Ask(const std::vector<int>& ids);
-  /*! \brief Asks for all at once where costs are not measured: then one round does. */
+  // Asks for all at once where costs are not measured: then one round does.
   void EstimateAllIfCheap(CoverSearch* search);
-  /*!
-   * \brief Takes candidates of unknown cost from the search, but for TVM's single operators, and
-   * other backends' where TVM has none: with these each node can still have a cost.
-   */
+  // Takes candidates of unknown cost from the search, but for TVM's single operators, and other
+  // backends' where TVM has none: with these each node can still have a cost.
   void GiveUpUnknown(CoverSearch* search);
-  /*! \brief Asks, and tells the search whatever is then known. */
+  // Asks, and tells the search whatever is then known.
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 
   const EstimatedCost& operator[](int id) const { return costs_[id]; }
-  /*! \brief The candidate's lower bound, also where a cost has shown that such bounds are wrong. */
+  // The candidate's lower bound, also where a cost has shown that such bounds are wrong.
   double LeastSeconds(int id) const { return least_seconds_[id]; }
   const CostCounts& counts() const { return counts_; }
 
  private:
   CostQuestion QuestionFor(int id) const;
-  /*! \brief Nodes of TVM's single operators whose cost is known or can still be asked for. */
+  // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
 

@@ -10,7 +10,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Has the value the rank of an image or a volume, the only ones with blocked layouts? */
+// Has the value the rank of an image or a volume, the only ones with blocked layouts?
 bool IsImage(const Node& node) {
   if (node.is_tuple_typed || node.types.size() != 1) return false;
   const size_t rank = node.types[0].shape.size();
@@ -25,7 +25,7 @@ std::vector<LayoutRole> RolesOf(const DataflowGraph& graph, const Backends& back
   return roles;
 }
 
-/*! \brief Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such. */
+// Forward over the post-dfs order: rewritten by AlterOpLayout, or a follower of such.
 std::vector<bool> CanBeBlocked(const DataflowGraph& graph, const std::vector<LayoutRole>& roles) {
   std::vector<bool> result(graph.size(), false);
   for (NodeIndex i = 0; i < graph.size(); ++i) {

@@ -11,27 +11,25 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief A TVM candidate's cost leaves out the layout transforms at its border, so a value that
- * passes between a blocked part and any other is charged one transform of its type.
- *
- * A TVM part that holds a call of an op that AlterOpLayout rewrites is blocked. One that holds
- * followers only, ops that keep the layout that they are given, is as its neighbours are: beside
- * the candidate itself, which is blocked, the search gets a copy that stays plain.
- *
- * Assumption: the search picks the one that is charged less. In truth a follower is as what it
- * reads, and reads blocked values only if it has to change one of them: where its result is larger
- * than what it reads, a plan may be charged too little.
- */
+// A TVM candidate's cost leaves out the layout transforms at its border, so a value that passes
+// between a blocked part and any other is charged one transform of its type.
+//
+// A TVM part that holds a call of an op that AlterOpLayout rewrites is blocked. One that holds
+// followers only, ops that keep the layout that they are given, is as its neighbours are: beside
+// the candidate itself, which is blocked, the search gets a copy that stays plain.
+//
+// Assumption: the search picks the one that is charged less. In truth a follower is as what it
+// reads, and reads blocked values only if it has to change one of them: where its result is larger
+// than what it reads, a plan may be charged too little.
 class LayoutTransitions {
  public:
-  /*! \brief Adds copies that stay plain to the end of `candidates`. */
+  // Adds copies that stay plain to the end of `candidates`.
   LayoutTransitions(const DataflowGraph& graph, const Backends& backends,
                     std::vector<CandidatePartition>* candidates);
 
-  /*! \brief Layout class for the search: kBlocked or kPlain. */
+  // Layout class for the search: kBlocked or kPlain.
   int ClassOf(const CandidatePartition& candidate) const;
-  /*! \brief Seconds for the node's value between parts of these classes. */
+  // Seconds for the node's value between parts of these classes.
   double Between(NodeIndex node, int from, int to) const;
 
   static constexpr int kPlain = 0;

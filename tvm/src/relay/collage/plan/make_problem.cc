@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// A function's candidates and their costs as a cover problem over its placeable nodes.
+// Test: tvm/tests/cpp/plan_test.cc.
 #include <algorithm>
 #include <set>
 
@@ -8,7 +10,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Placed nodes whose value the node sees, through variables that are let-bound. */
+// Placed nodes whose value the node sees, through variables that are let-bound.
 std::vector<int> InputsOf(const DataflowGraph& graph, NodeIndex index,
                           const std::vector<int>& number) {
   std::set<int> found;
@@ -26,7 +28,7 @@ std::vector<int> InputsOf(const DataflowGraph& graph, NodeIndex index,
   return {found.begin(), found.end()};
 }
 
-/*! \brief Parameters that the node reads; a let-bound variable is its value instead. */
+// Parameters that the node reads; a let-bound variable is its value instead.
 std::vector<int> ParametersOf(const DataflowGraph& graph, NodeIndex index) {
   std::set<int> found;
   for (NodeIndex input : graph[index].inputs) {

@@ -7,7 +7,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Each value between two of these parts, or at the function's border, that is charged. */
+// Each value between two of these parts, or at the function's border, that is charged.
 std::vector<ChargedTransition> ChargedIn(const DataflowGraph& graph,
                                          const std::vector<PlannedPart>& parts,
                                          const LayoutTransitions& transitions) {
@@ -30,7 +30,7 @@ std::vector<ChargedTransition> ChargedIn(const DataflowGraph& graph,
   return charged;
 }
 
-/*! \brief One line a limit of a rule or of the search that cut candidates. */
+// One line a limit of a rule or of the search that cut candidates.
 std::vector<std::string> CutsOf(const std::vector<RuleLog>& logs, int num_given_up) {
   std::vector<std::string> cuts;
   for (const RuleLog& log : logs) {
@@ -43,7 +43,7 @@ std::vector<std::string> CutsOf(const std::vector<RuleLog>& logs, int num_given_
   return cuts;
 }
 
-/*! \brief All that was chosen from, and of these what failed. */
+// All that was chosen from, and of these what failed.
 void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> candidates,
                     const CostTable& costs, FunctionPlan* plan) {
   for (size_t id = 0; id < candidates.size(); ++id) {

@@ -27,10 +27,10 @@ struct PhaseSeconds {
   double cpu = 0;  // of the process
 };
 
-/*! \brief Wall and CPU seconds by phase of the pass, for bench/search.py. */
+// Wall and CPU seconds by phase of the pass, for bench/search.py.
 class PhaseClock {
  public:
-  /*! \brief Ends the phase at hand; a phase may be entered again. */
+  // Ends the phase at hand; a phase may be entered again.
   void Enter(const std::string& phase) {
     Leave();
     phase_ = phase;
@@ -59,7 +59,7 @@ struct PlannedPart {
   EstimatedCost cost;
 };
 
-/*! \brief A value that changes its layout between two parts of a plan. */
+// A value that changes its layout between two parts of a plan.
 struct ChargedTransition {
   NodeIndex value;
   double seconds;
@@ -67,72 +67,64 @@ struct ChargedTransition {
 
 struct FunctionPlan {
   std::vector<PlannedPart> parts;
-  /*! \brief What `seconds` holds besides the parts' costs. */
+  // What `seconds` holds besides the parts' costs.
   std::vector<ChargedTransition> transitions;
   double seconds = 0;
-  /*! \brief No plan of these candidates can cost less. */
+  // No plan of these candidates can cost less.
   double lower_bound_seconds = 0;
   bool is_optimal = false;
   int num_candidates = 0;
   CostCounts cost_counts;
-  /*! \brief Candidates whose cost was asked for and is of no use, with the reason. */
+  // Candidates whose cost was asked for and is of no use, with the reason.
   std::vector<PlannedPart> failed;
-  /*!
-   * \brief All that the search chose from, with the copies that `layouts` added; an empty status is
-   * a cost that it did not need.
-   */
+  // All that the search chose from, with the copies that `layouts` added; an empty status is a cost
+  // that it did not need.
   std::vector<PlannedPart> candidates;
-  /*! \brief What changes of layout between parts cost. */
+  // What changes of layout between parts cost.
   std::shared_ptr<const LayoutTransitions> layouts;
-  /*! \brief What each spec's rule refused and cut, by spec. */
+  // What each spec's rule refused and cut, by spec.
   std::vector<RuleLog> logs;
   CoverStats search;
-  /*! \brief See CostTable::FurthestBelowBound. */
+  // See CostTable::FurthestBelowBound.
   std::string furthest_below_bound;
-  /*! \brief One line a limit that cut candidates. */
+  // One line a limit that cut candidates.
   std::vector<std::string> cuts;
 };
 
-/*!
- * \brief A function's nodes and candidates as the search sees them, nodes to place numbered
- * densely. `transitions` must outlive its search. Test:
- * search/test_ilp.py.
- */
+// A function's nodes and candidates as the search sees them, nodes to place numbered densely.
+// `transitions` must outlive its search. Test:
+// search/test_ilp.py.
 CoverProblem MakeProblem(const DataflowGraph& graph,
                          const std::vector<CandidatePartition>& candidates,
                          const LayoutTransitions& transitions);
 
-/*!
- * \brief Alternates between the search, which names the costs that it needs, and the backends. A
- * kernel is left to the host target, at no cost and with a message that says so, only where each
- * plan has at least as many of these.
- * \param is_over tells when it makes do with the costs that it has, and those of single operators.
- */
+// Alternates between the search, which names the costs that it needs, and the backends. A kernel is
+// left to the host target, at no cost and with a message that says so, only where each plan has at
+// least as many of these.
+// `is_over`: tells when it makes do with the costs that it has, and those of single operators.
 CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
                     PhaseClock* clock);
 
-/*!
- * \brief Candidates, transitions, costs and search, in this order. Times its phases on `clock`.
- * \param is_over as FindCover's; what comes before the search takes of the same time.
- */
+// Candidates, transitions, costs and search, in this order. Times its phases on `clock`.
+// `is_over`: as FindCover's; what comes before the search takes of the same time.
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
                   const std::function<bool()>& is_over, PhaseClock* clock);
 
-/*! \brief A clock that stands still while this thread waits for CPUs that others measure on. */
+// A clock that stands still while this thread waits for CPUs that others measure on.
 double OwnSeconds(const Backends& backends);
 
-/*! \brief A part of a plan as it is placed, whoever planned: a search or a saved placement. */
+// A part of a plan as it is placed, whoever planned: a search or a saved placement.
 struct PlacedPart {
   SubGraph sub_graph;  // with its composites
   std::string backend;
   std::string rule;
   std::string label;  // for people: "<backend>(nn.conv2d, add)"
-  /*! \brief Is it a function of its own that the backend compiles, or left in the body? */
+  // Is it a function of its own that the backend compiles, or left in the body?
   bool is_primitive = false;
   EstimatedCost cost;
 };
 
-/*! \brief The plan's parts, neighbours joined within that scope. */
+// The plan's parts, neighbours joined within that scope.
 std::vector<PlacedPart> Placed(const DataflowGraph& graph, const FunctionPlan& plan,
                                const std::vector<PartitionSpec>& specs, MergeScope scope);
 

@@ -9,7 +9,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief One that no candidate stands for. */
+// One that no candidate stands for.
 Reason Told(int spec, std::string why, std::string message, std::string rule = "") {
   Reason reason;
   reason.spec = spec;
@@ -43,7 +43,7 @@ class Explainer {
     }
   }
 
-  /*! \brief The spec whose part holds the node. */
+  // The spec whose part holds the node.
   int SpecOf(NodeIndex index) const { return plan_.parts[part_of_[index]].candidate.spec; }
   bool IsKernelOfAPart(NodeIndex index) const {
     return graph_[index].IsKernel() && part_of_[index] >= 0;
@@ -61,7 +61,7 @@ class Explainer {
   }
 
  private:
-  /*! \brief Do parts of the plan tile the candidate, so that costs compare, and what are theirs? */
+  // Do parts of the plan tile the candidate, so that costs compare, and what are theirs?
   void Compare(int id) {
     instead_.push_back(Reason::kNotTiled);
     const PlannedPart& candidate = plan_.candidates[id];
@@ -78,7 +78,7 @@ class Explainer {
     if (num_nodes == candidate.candidate.sub_graph.size()) instead_[id] = seconds;
   }
 
-  /*! \brief For each node the refusal of the fewest nodes: it is the one most about this node. */
+  // For each node the refusal of the fewest nodes: it is the one most about this node.
   void FindRefusals(const RuleLog& log, std::vector<const RuleLog::Refusal*>* of_node) const {
     of_node->resize(graph_.size(), nullptr);
     std::vector<int> sizes(graph_.size(), 0);
@@ -92,7 +92,7 @@ class Explainer {
     }
   }
 
-  /*! \brief The candidates that hold the node: the nearest to being chosen tells why. */
+  // The candidates that hold the node: the nearest to being chosen tells why.
   std::optional<Reason> FromCosts(NodeIndex index, int spec) const {
     int slower = -1, usable = -1, unknown = -1, failed = -1;
     double least = 0;
@@ -140,7 +140,7 @@ class Explainer {
                             : "the plan was found without its cost";
   }
 
-  /*! \brief Often the cause of a refusal that gives no other. */
+  // Often the cause of a refusal that gives no other.
   std::string DynamicText(NodeIndex index) const {
     for (const TensorType& type : graph_[index].types) {
       for (int64_t dim : type.shape) {

@@ -10,32 +10,30 @@
 
 namespace tvm::collage {
 
-/*! \brief Kernels that one backend did not get, for one reason. */
+// Kernels that one backend did not get, for one reason.
 struct Reason {
   static constexpr int kNoCandidate = -1;
   static constexpr double kNotTiled = -1;
 
   int spec = 0;  // that did not get them
-  /*!
-   * \brief "slower", "no_better_plan", "not_measured" (the search did without its cost), "refused",
-   * "device", "partitioned", "opaque", "no_pattern", or the status of a failed measurement.
-   */
+  // "slower", "no_better_plan", "not_measured" (the search did without its cost), "refused",
+  // "device", "partitioned", "opaque", "no_pattern", or the status of a failed measurement.
   std::string why;
   std::string message;  // one sentence; for "refused" and failures the backend's own words
   std::string rule;     // that found or refused it; empty when none did
-  /*! \brief Of FunctionPlan::candidates, the one of the backend that is told of. */
+  // Of FunctionPlan::candidates, the one of the backend that is told of.
   int candidate = kNoCandidate;
-  /*! \brief Seconds of the parts that the plan has in just its place. */
+  // Seconds of the parts that the plan has in just its place.
   double instead_seconds = kNotTiled;
   std::vector<NodeIndex> nodes;
 };
 
-/*! \brief For each kernel and each backend, but the host, that the plan does not have it on. */
+// For each kernel and each backend, but the host, that the plan does not have it on.
 std::vector<Reason> ReasonsAgainst(const DataflowGraph& graph,
                                    const std::vector<PartitionSpec>& specs,
                                    const FunctionPlan& plan);
 
-/*! \brief Is its cost one that is asked for: no host's, not free, and no copy for a layout? */
+// Is its cost one that is asked for: no host's, not free, and no copy for a layout?
 bool HasCostToAsk(const CandidatePartition& candidate, const std::vector<PartitionSpec>& specs);
 
 }  // namespace tvm::collage

@@ -27,7 +27,7 @@ TVM_REGISTER_GLOBAL("collage.SetInstruments")
       ICHECK(is_done) << "the PassContext of the base TVM package has no instruments";
     });
 
-/*! \brief A loader of the same modules; names of one array become its first name. */
+// A loader of the same modules; names of one array become its first name.
 runtime::Module SlimConstLoader(runtime::Module loader) {
   const Map<String, NDArray> arrays = loader.GetFunction("get_const_var_ndarray")();
   std::unordered_map<std::string, NDArray> kept;

@@ -14,38 +14,36 @@ namespace tvm::collage {
 
 using Expr = ObjectRef;
 
-/*! \brief The same expression over other children, given in the order in which post-dfs meets them.
- */
+// The same expression over other children, given in the order in which post-dfs meets them.
 Expr WithChildren(const Expr& expr, const Array<Expr>& children);
 
-/*! \brief Variables that a match clause's pattern binds, left to right. */
+// Variables that a match clause's pattern binds, left to right.
 std::vector<Expr> PatternVars(const ObjectRef& pattern);
 
 Expr MakeVar(const std::string& name, const ObjectRef& type);
 Expr MakeTuple(const Array<Expr>& fields);
-/*! \brief A field of the tuple; where that is written out, what stands there. */
+// A field of the tuple; where that is written out, what stands there.
 Expr MakeProjection(const Expr& tuple, int index);
 Expr MakeCall(const Expr& callee, const Array<Expr>& args);
-/*! \param return_type may be null: InferType then finds it. */
+// `return_type` may be null: InferType then finds it.
 Expr MakeFunction(const Array<Expr>& params, const Expr& body, const ObjectRef& return_type);
 Expr WithAttr(const Expr& function, const char* key, const ObjectRef& value);
 Expr WithBody(const Expr& function, const Expr& body);
 Expr MakeGlobalVar(const std::string& name);
 ObjectRef MakeTupleType(const Array<ObjectRef>& fields);
-/*! \brief An attribute as Relay's parser would hold it; the inverse of ImportAttr. */
+// An attribute as Relay's parser would hold it; the inverse of ImportAttr.
 ObjectRef ExportAttr(const AttrValue& value);
-/*! \brief The literal 1 as Relay's function attributes hold it. */
+// The literal 1 as Relay's function attributes hold it.
 ObjectRef One();
 
-/*! \brief The module with every expression typed. \throw TVM's own error for an ill-typed module.
- */
+// The module with every expression typed. Throws TVM's own error for an ill-typed module.
 ObjectRef InferTypes(const ObjectRef& mod);
 
-/*! \brief A module pass of opt level 0. */
+// A module pass of opt level 0.
 ObjectRef MakeModulePass(const std::string& name,
                          std::function<ObjectRef(const ObjectRef& mod)> apply);
 
-/*! \brief The type that InferType left on the expression. \throw when there is none. */
+// The type that InferType left on the expression. Throws when there is none.
 ObjectRef CheckedType(const Expr& expr);
 
 }  // namespace tvm::collage

@@ -13,7 +13,7 @@ std::string DeviceText(int64_t type, int64_t id) {
   return name + ":" + std::to_string(id < 0 ? 0 : id);
 }
 
-/*! \brief Text of a VirtualDevice; empty when it leaves device and memory scope open. */
+// Text of a VirtualDevice; empty when it leaves device and memory scope open.
 std::string DeviceOf(const ObjectRef& virtual_device) {
   if (!virtual_device.defined()) return "";
   Fields fields(virtual_device);
@@ -25,7 +25,7 @@ std::string DeviceOf(const ObjectRef& virtual_device) {
   return text;
 }
 
-/*! \brief Sets of values on one device, and what is demanded of each set. */
+// Sets of values on one device, and what is demanded of each set.
 class Domains {
  public:
   // A node's value; one more value a node is what `on_device` and `device_copy` read.
@@ -60,7 +60,7 @@ class Domains {
   bool is_any_ = false;
 };
 
-/*! \brief Does the node's input lie on the node's own device? */
+// Does the node's input lie on the node's own device?
 bool IsOnNodesDevice(const Node& node, size_t input, const Node& read) {
   switch (read.type) {
     case NodeType::kConstant:  // copied to where it is read
@@ -84,7 +84,7 @@ void JoinInputs(const std::vector<Node>& nodes, NodeIndex index, Domains* domain
   }
 }
 
-/*! \brief `on_device` and `device_copy` separate what they read from what they give. */
+// `on_device` and `device_copy` separate what they read from what they give.
 void ReadAnnotation(const Node& node, NodeIndex index, const ObjectRef& call, Domains* domains) {
   Fields attrs(RefField(call, "attrs"));
   const NodeIndex body = node.inputs.back();

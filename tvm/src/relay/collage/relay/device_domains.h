@@ -13,19 +13,17 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief "cpu:0", "cuda:1 global.texture"; empty where nothing is demanded, "several devices" where
- * demands meet. A call's arguments and result are on one device, as those of a kernel are, unless
- * the call is `on_device` or `device_copy`. Coarser than TVM's own planning where functions and
- * control flow are concerned, thus never less careful.
- */
+// "cpu:0", "cuda:1 global.texture"; empty where nothing is demanded, "several devices" where
+// demands meet. A call's arguments and result are on one device, as those of a kernel are, unless
+// the call is `on_device` or `device_copy`. Coarser than TVM's own planning where functions and
+// control flow are concerned, thus never less careful.
 std::vector<std::string> DevicesOf(const ObjectRef& function, const std::vector<Node>& nodes,
                                    const std::vector<ObjectRef>& exprs, NodeIndex result);
 
-/*! \brief The device that a target's code runs on. */
+// The device that a target's code runs on.
 std::string DeviceOfTarget(const ObjectRef& target);
 
-/*! \brief Does the expression itself say which device its value is on? */
+// Does the expression itself say which device its value is on?
 bool HasOwnDevice(const ObjectRef& expr);
 
 }  // namespace tvm::collage

@@ -23,8 +23,7 @@ bool IsLarge(const NDArray& data) {
   return count > kSmallConstant;
 }
 
-/*! \brief Calls that read numbers as places, and lets, if there are such calls: few networks have.
- */
+// Calls that read numbers as places, and lets, if there are such calls: few networks have.
 Array<ObjectRef> CallsThatReadPlaces(const ImportedFunction& imported) {
   const Array<String> listed = FromPython(CallGlobal("tvm.relay.collage.reading_ops"));
   const std::set<std::string> ops(listed.begin(), listed.end());
@@ -50,7 +49,7 @@ void AddValues(const NDArray& data, Hash* hash) {
   hash->Add(copy.data(), size);
 }
 
-/*! \brief What the expression says beside its children and its type. */
+// What the expression says beside its children and its type.
 void AddOwnFields(const ObjectRef& expr, const Node& node, const ImportedFunction::Written& written,
                   Hash* hash) {
   switch (written.type) {
@@ -84,14 +83,14 @@ void AddOwnFields(const ObjectRef& expr, const Node& node, const ImportedFunctio
   }
 }
 
-/*! \brief What a row shows of a node: all that people can compare but names of variables. */
+// What a row shows of a node: all that people can compare but names of variables.
 std::string TextOf(const DataflowGraph& graph, NodeIndex index) {
   if (graph[index].type == NodeType::kVar) return "var";
   const std::string text = graph.Summary(index);
   return text.substr(text.find(" = ") + 3);
 }
 
-/*! \brief A DescribedFunction of plans/placement/describe.py. */
+// A DescribedFunction of plans/placement/describe.py.
 String DescribeFunction(ObjectRef function) {
   const ImportedPtr owner = ImportFunction(function);
   const ImportedFunction& imported = *owner;

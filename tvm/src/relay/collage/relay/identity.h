@@ -13,32 +13,28 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief Elements of a constant that is no weight, at most: axes, shapes, scales, clip bounds,
- * small biases. Predicates and compilers may look at such values; those of weights change no plan.
- */
+// Elements of a constant that is no weight, at most: axes, shapes, scales, clip bounds, small
+// biases. Predicates and compilers may look at such values; those of weights change no plan.
 constexpr int64_t kSmallConstant = 16;
 
-/*!
- * \brief By node: is it a constant whose values do not belong to a candidate's identity? A large
- * one that says where or how much is computed (indexes, row pointers of sparse matrices) is none.
- */
+// By node: is it a constant whose values do not belong to a candidate's identity? A large one that
+// says where or how much is computed (indexes, row pointers of sparse matrices) is none.
 std::vector<bool> WeightsOf(const ImportedFunction& imported);
 
-/*! \brief `imported` must outlive the result. */
+// `imported` must outlive the result.
 Signatures SignaturesOf(const ImportedFunction& imported);
 
-/*! \brief Equal in every process for the same model, however its variables are called. */
+// Equal in every process for the same model, however its variables are called.
 struct FunctionKey {
-  /*! \brief By node: what it is, its attributes, type and device, and which nodes it reads. */
+  // By node: what it is, its attributes, type and device, and which nodes it reads.
   std::vector<uint64_t> nodes;
-  /*! \brief All of them and the result: the function without the values of its weights. */
+  // All of them and the result: the function without the values of its weights.
   uint64_t structure = 0;
-  /*! \brief The values of its weights, in the order of the nodes. */
+  // The values of its weights, in the order of the nodes.
   uint64_t weights = 0;
 };
 
-/*! \brief What is no weight (WeightsOf) belongs to the structure with its values. */
+// What is no weight (WeightsOf) belongs to the structure with its values.
 FunctionKey KeyOf(const ImportedFunction& imported);
 
 }  // namespace tvm::collage

@@ -112,7 +112,7 @@ AttrValue ImportOpAttr(const ObjectRef& op, const std::string& name) {
 
 namespace {
 
-/*! \brief Each field's value as text, for people and tests. */
+// Each field's value as text, for people and tests.
 String AttrsSummary(ObjectRef attrs) {
   std::map<std::string, std::string> texts;
   for (const auto& [key, value] : ImportAttrs(attrs)) texts[key] = Summary(value);

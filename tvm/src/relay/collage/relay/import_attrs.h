@@ -10,19 +10,17 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief Numbers, texts and lists of them as data, anything else as its structural hash. Objects
- * that cannot be hashed (a packed function) differ from all but themselves.
- */
+// Numbers, texts and lists of them as data, anything else as its structural hash. Objects that
+// cannot be hashed (a packed function) differ from all but themselves.
 AttrValue ImportAttr(const ObjectRef& value);
 
-/*! \brief Numbers without a type, in lists too, get the one that TVM gives Python's. */
+// Numbers without a type, in lists too, get the one that TVM gives Python's.
 AttrValue WithNumberTypes(AttrValue value);
 
-/*! \brief All fields of an attributes object; of a dictionary, its entries. Null has none. */
+// All fields of an attributes object; of a dictionary, its entries. Null has none.
 Attrs ImportAttrs(const ObjectRef& attrs);
 
-/*! \brief What is registered for an operator under that name; monostate when nothing is. */
+// What is registered for an operator under that name; monostate when nothing is.
 AttrValue ImportOpAttr(const ObjectRef& op, const std::string& name);
 
 }  // namespace tvm::collage

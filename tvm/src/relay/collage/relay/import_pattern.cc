@@ -17,7 +17,7 @@ bool IsEqual(const ObjectRef& a, const ObjectRef& b) {
   return IsStructurallyEqual(a, b, kMapFreeVars);
 }
 
-/*! \brief Null for what has no type. */
+// Null for what has no type.
 ObjectRef TypeOf(const ObjectRef& expr) {
   if (IsA(expr, "Op")) return RefField(expr, "op_type");
   Fields fields(expr);
@@ -46,7 +46,7 @@ class PatternImporter {
   }
 
  private:
-  /*! \brief Stands for a pattern that is still being made, reached again from inside. */
+  // Stands for a pattern that is still being made, reached again from inside.
   DataflowPattern LeadBack(const ObjectRef& object) {
     auto [slot, is_new] = back_.try_emplace(object.get());
     if (is_new) slot->second = std::make_shared<std::weak_ptr<const Pattern>>();

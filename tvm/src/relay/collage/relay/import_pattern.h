@@ -11,15 +11,13 @@
 
 namespace tvm::collage {
 
-/*! \brief The expression of a node of the graph that is matched. */
+// The expression of a node of the graph that is matched.
 using ExprGetter = const ObjectRef& (*)(NodeIndex);
-/*! \brief Each pattern object with what it became, once, parts before what they are part of. */
+// Each pattern object with what it became, once, parts before what they are part of.
 using PatternParts = std::vector<std::pair<ObjectRef, DataflowPattern>>;
 
-/*!
- * \brief Shared pattern objects stay shared; what cannot be matched becomes kUnsupported. Whole
- * expressions, types that are no plain tensor's and ops' attributes are compared with `expr_of`.
- */
+// Shared pattern objects stay shared; what cannot be matched becomes kUnsupported. Whole
+// expressions, types that are no plain tensor's and ops' attributes are compared with `expr_of`.
 DataflowPattern ImportPattern(const ObjectRef& pattern, ExprGetter expr_of,
                               PatternParts* parts = nullptr);
 

@@ -20,7 +20,7 @@ void AppendAll(const ObjectRef& array, Exprs* out) {
   for (const ObjectRef& item : runtime::Downcast<Array<ObjectRef>>(array)) out->push_back(item);
 }
 
-/*! \brief Sub-expressions in the order in which post-dfs visits them. */
+// Sub-expressions in the order in which post-dfs visits them.
 Exprs Children(const ObjectRef& expr) {
   Exprs children;
   auto fields = [&](std::initializer_list<const char*> keys) {
@@ -60,7 +60,7 @@ Exprs Children(const ObjectRef& expr) {
   return children;
 }
 
-/*! \brief An operator without the attribute is one that TVM cannot fuse. */
+// An operator without the attribute is one that TVM cannot fuse.
 std::optional<OpKind> KindOfOp(const ObjectRef& op) {
   AttrValue kind = ImportOpAttr(op, "TOpPattern");
   const auto* boxed = std::get_if<AttrNumber>(&kind);
@@ -90,10 +90,8 @@ NodeType TypeOf(const ObjectRef& expr) {
   return NodeType::kOther;
 }
 
-/*!
- * \brief Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions
- * are acyclic: a recursive function mentions its let-bound variable, which is a leaf.
- */
+// Post-dfs without recursion: a network may be ten thousand calls deep. Relay expressions are
+// acyclic: a recursive function mentions its let-bound variable, which is a leaf.
 class Importer {
  public:
   void Visit(const ObjectRef& root) {
@@ -138,7 +136,7 @@ class Importer {
     size_t next;
   };
 
-  /*! \brief Replaces names by values. \return the result's. */
+  // Replaces names by values. Returns the result's.
   NodeIndex WithoutNames(NodeIndex result) {
     const std::vector<NodeIndex> values = NamedValues(nodes_, exprs_, ScopesBeyondLets());
     bool is_any = false;
@@ -222,11 +220,9 @@ class Importer {
     if (found != indexes_.end()) node->inputs.push_back(found->second);
   }
 
-  /*!
-   * \brief A node belongs to the innermost scope that holds all its readers. Scopes are opened
-   * by function bodies, branches, match clauses and what a let-bound variable is in scope of;
-   * readers have higher indexes, so one backward walk settles all. The root scope is 0.
-   */
+  // A node belongs to the innermost scope that holds all its readers. Scopes are opened
+  // by function bodies, branches, match clauses and what a let-bound variable is in scope of;
+  // readers have higher indexes, so one backward walk settles all. The root scope is 0.
   void AssignScopes(NodeIndex result) {
     parents_ = {-1};
     is_let_ = {false};
@@ -241,7 +237,7 @@ class Importer {
       }
     }
   }
-  /*! \brief Is the input's value computed elsewhere than where the node itself stands? */
+  // Is the input's value computed elsewhere than where the node itself stands?
   static bool OpensScope(const Node& node, size_t input) {
     if (node.type == NodeType::kFunction) return true;
     if (node.type != NodeType::kOther) return false;
@@ -249,7 +245,7 @@ class Importer {
     // body; its variable is a leaf, wherever it stands.
     return input > 0 && (node.name == "If" || node.name == "Match" || node.name == "Let");
   }
-  /*! \brief Values for different devices are never in one part, as if in different scopes. */
+  // Values for different devices are never in one part, as if in different scopes.
   void AssignDevices(std::vector<std::string> devices) {
     std::map<std::pair<NodeIndex, std::string>, NodeIndex> scopes;
     for (size_t i = 0; i < nodes_.size(); ++i) {
@@ -260,7 +256,7 @@ class Importer {
       nodes_[i].scope = entry->second;
     }
   }
-  /*! \brief By node the scope that no let opened: a function's body, or a branch. */
+  // By node the scope that no let opened: a function's body, or a branch.
   std::vector<int> ScopesBeyondLets() const {
     std::vector<int> scopes;
     for (const Node& node : nodes_) {
@@ -301,7 +297,7 @@ TVM_REGISTER_GLOBAL("collage.TensorTypeJson").set_body_typed([](ObjectRef type) 
   return String(is_tensor ? Json(ImportType(type)[0]).text() : Json(AttrValue()).text());
 });
 
-/*! \brief Has every expression in the module's functions a type already? */
+// Has every expression in the module's functions a type already?
 bool IsTyped(const ObjectRef& mod) {
   for (const auto& [global_var, function] : FunctionsOf(mod)) {
     if (!IsA(function, "relay.Function")) continue;

@@ -23,7 +23,7 @@ bool HasState(const ObjectRef& op) {
   return number != nullptr && *number != 0;
 }
 
-/*! \brief Is a value all that comes of it, whenever it is computed? */
+// Is a value all that comes of it, whenever it is computed?
 std::vector<bool> ArePure(const std::vector<Node>& nodes, const std::vector<ObjectRef>& exprs) {
   std::vector<bool> pure(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -51,13 +51,13 @@ std::vector<bool> ArePure(const std::vector<Node>& nodes, const std::vector<Obje
   return pure;
 }
 
-/*! \brief Does a function begin, or a branch, between the node and this input? */
+// Does a function begin, or a branch, between the node and this input?
 bool OpensScope(const Node& node, size_t input) {
   if (node.type == NodeType::kFunction) return true;
   return node.type == NodeType::kOther && !IsLet(node) && input > 0;
 }
 
-/*! \brief By variable the let that binds it, if the variable is a name. */
+// By variable the let that binds it, if the variable is a name.
 std::vector<NodeIndex> LetsOfNames(const std::vector<Node>& nodes,
                                    const std::vector<ObjectRef>& exprs,
                                    const std::vector<int>& scopes, const std::vector<bool>& pure) {

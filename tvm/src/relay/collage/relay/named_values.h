@@ -11,24 +11,20 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief By node the one whose value it is: itself, unless it is a name.
- *
- * A variable that a let binds names the let's value, and the let its body, where the value is pure
- * (operators without state over pure values), the variable has no device of its own, and is read,
- * only in the function or branch that the let is in: a value that a loop reads is not computed in
- * each of its rounds. A projection of a pure tuple that is written out names the tuple's field.
- *
- * \param scopes by node, the function or branch that it is in.
- */
+// By node the one whose value it is: itself, unless it is a name.
+//
+// A variable that a let binds names the let's value, and the let its body, where the value is pure
+// (operators without state over pure values), the variable has no device of its own, and is read,
+// only in the function or branch that the let is in: a value that a loop reads is not computed in
+// each of its rounds. A projection of a pure tuple that is written out names the tuple's field.
+//
+// `scopes`: by node, the function or branch that it is in.
 std::vector<NodeIndex> NamedValues(const std::vector<Node>& nodes,
                                    const std::vector<ObjectRef>& exprs,
                                    const std::vector<int>& scopes);
 
-/*!
- * \brief Lets nodes read values in place of names, expressions too. What nobody reads then is left
- * out (NodeType::kLeftOut).
- */
+// Lets nodes read values in place of names, expressions too. What nobody reads then is left out
+// (NodeType::kLeftOut).
 void ReplaceNames(const std::vector<NodeIndex>& values, NodeIndex result, std::vector<Node>* nodes,
                   std::vector<ObjectRef>* exprs);
 

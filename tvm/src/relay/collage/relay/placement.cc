@@ -10,13 +10,13 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Reads one function's parts; every error says which part of which function is wrong. */
+// Reads one function's parts; every error says which part of which function is wrong.
 class PartReader {
  public:
   explicit PartReader(const PlacedFunction& function)
       : graph_(function.imported->graph), name_(function.Name()), seen_(graph_.size()) {}
 
-  /*! \brief None of a part of names alone, as files of before have them. */
+  // None of a part of names alone, as files of before have them.
   std::optional<PlacedPart> Read(const JsonValue& fields) {
     PlacedPart part;
     part.backend = fields["backend"].Text();
@@ -41,7 +41,7 @@ class PartReader {
     return part;
   }
 
-  /*! \brief Parts and the nodes that none holds, as what must run one after the other. */
+  // Parts and the nodes that none holds, as what must run one after the other.
   void CheckOrder(const std::vector<PlacedPart>& parts) {
     std::vector<IndexSet> sets;
     for (const PlacedPart& part : parts) sets.push_back(part.sub_graph.inside());
@@ -80,7 +80,7 @@ class PartReader {
     return set;
   }
 
-  /*! \brief What becomes a function holds no scope: a branch or let is the host's. */
+  // What becomes a function holds no scope: a branch or let is the host's.
   void CheckIsDataflow(const IndexSet& inside) const {
     inside.ForEach([&](int i) {
       if (!IsDataflow(graph_, IndexSet(graph_.size(), {i}))) {
@@ -89,7 +89,7 @@ class PartReader {
     });
   }
 
-  /*! \brief Nothing leaves the device that the program wants it on. */
+  // Nothing leaves the device that the program wants it on.
   void CheckDevice(const std::string& backend, const IndexSet& inside) {
     inside.ForEach([&](int i) {
       if (graph_[i].device.empty()) return;

@@ -16,7 +16,7 @@ namespace tvm::collage {
 struct PlacedFunction {
   ObjectRef global_var;
   ImportedPtr imported;
-  /*! \brief Disjoint; a node that none holds stays in the body for the host target. */
+  // Disjoint; a node that none holds stays in the body for the host target.
   std::vector<PlacedPart> parts;
 
   std::string Name() const { return Fields(global_var).Str("name_hint"); }
@@ -24,21 +24,19 @@ struct PlacedFunction {
 
 struct Placement {
   ObjectRef mod;
-  /*! \brief By name; functions that are somebody else's already are left out. */
+  // By name; functions that are somebody else's already are left out.
   std::vector<PlacedFunction> functions;
 };
 
-/*! \brief The module's functions that can be partitioned, without parts yet. \param mod typed. */
+// The module's functions that can be partitioned, without parts yet. `mod`: typed.
 Placement EmptyPlacement(const ObjectRef& mod);
 
-/*! \brief PlacedParts of plans/placement/types.py; C++ writes their costs and does not read them. */
+// PlacedParts of plans/placement/types.py; C++ writes their costs and does not read them.
 Json PartsJson(const std::vector<PlacedPart>& parts);
 
-/*!
- * \brief Fills in the parts from JSON: such parts by function name.
- * \throw PlacementError, in one line, when they name a function or a node that is not there, or
- * overlap, leave their scope, or cannot run one after the other.
- */
+// Fills in the parts from JSON: such parts by function name.
+// Throws PlacementError, in one line, when they name a function or a node that is not there, or
+// overlap, leave their scope, or cannot run one after the other.
 void SetParts(const String& parts_of, Placement* placement);
 
 }  // namespace tvm::collage

@@ -11,12 +11,12 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief What the fields of a tuple type are. */
+// What the fields of a tuple type are.
 Array<ObjectRef> FieldsOf(const ObjectRef& tuple_type) {
   return RefFieldAs<Array<ObjectRef>>(tuple_type, "fields");
 }
 
-/*! \brief A value of the type, made of tensors that are asked for by their types in turn. */
+// A value of the type, made of tensors that are asked for by their types in turn.
 Expr ValueOf(const ObjectRef& type, const std::function<Expr(const ObjectRef&)>& next) {
   if (!IsA(type, "TupleType")) return next(type);
   Array<Expr> fields;
@@ -24,7 +24,7 @@ Expr ValueOf(const ObjectRef& type, const std::function<Expr(const ObjectRef&)>&
   return MakeTuple(fields);
 }
 
-/*! \brief The tensors of which a value of the type is made, and their types. */
+// The tensors of which a value of the type is made, and their types.
 void AppendTensors(const Expr& value, const ObjectRef& type, Array<Expr>* tensors,
                    Array<ObjectRef>* types) {
   if (!IsA(type, "TupleType")) {
@@ -38,10 +38,8 @@ void AppendTensors(const Expr& value, const ObjectRef& type, Array<Expr>* tensor
   }
 }
 
-/*!
- * \brief Is what a part gives its one exit as it is? If not, it is a tuple of all tensors of its
- * exits: TVM's executors know no tuple in a tuple as the result of a call.
- */
+// Is what a part gives its one exit as it is? If not, it is a tuple of all tensors of its exits:
+// TVM's executors know no tuple in a tuple as the result of a call.
 bool GivesItsExit(const ImportedFunction& imported, const std::vector<NodeIndex>& exits) {
   if (exits.size() > 1) return false;
   const ObjectRef type = CheckedType(imported.exprs[exits[0]]);
@@ -51,7 +49,7 @@ bool GivesItsExit(const ImportedFunction& imported, const std::vector<NodeIndex>
                       [](const ObjectRef& field) { return IsA(field, "TupleType"); });
 }
 
-/*! \brief A sub-graph that the rewritten body calls, and how to make what it calls. */
+// A sub-graph that the rewritten body calls, and how to make what it calls.
 struct Group {
   const IndexSet* inside;
   std::vector<NodeIndex> inputs;
@@ -59,7 +57,7 @@ struct Group {
   std::function<Expr()> make_callee;
 };
 
-/*! \brief Rebuilds expressions bottom-up, calling groups where their exits are read. */
+// Rebuilds expressions bottom-up, calling groups where their exits are read.
 class Rewriter {
  public:
   Rewriter(const ImportedFunction& imported, std::vector<Group> groups)
@@ -70,13 +68,11 @@ class Rewriter {
     }
   }
 
-  /*! \brief Readers of `index` shall read `expr` instead. */
+  // Readers of `index` shall read `expr` instead.
   void Bind(NodeIndex index, Expr expr) { memo_[index] = std::move(expr); }
 
-  /*!
-   * \brief The rewritten node. Going through a range in ascending order first keeps the recursion
-   * shallow, since a node's inputs come before it.
-   */
+  // The rewritten node. Going through a range in ascending order first keeps the recursion shallow,
+  // since a node's inputs come before it.
   const Expr& Emit(NodeIndex index) {
     if (memo_[index].defined()) return memo_[index];
     if (group_of_[index] >= 0) {
@@ -130,11 +126,9 @@ class Rewriter {
   std::vector<int> group_of_;
 };
 
-/*!
- * \brief The sub-graph's inputs in the order in which its body, read from its exits, the last one
- * first, meets them: for one call the order of its arguments, and TVM's order for more. Equal
- * sub-graphs thus give equal functions wherever they are.
- */
+// The sub-graph's inputs in the order in which its body, read from its exits, the last one first,
+// meets them: for one call the order of its arguments, and TVM's order for more. Equal sub-graphs
+// thus give equal functions wherever they are.
 std::vector<NodeIndex> InputsInOrder(const DataflowGraph& graph, const SubGraph& sub_graph) {
   std::vector<NodeIndex> open(sub_graph.exits().begin(), sub_graph.exits().end());
   IndexSet seen(graph.size());
@@ -158,7 +152,7 @@ Group GroupOf(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return {&sub_graph.inside(), InputsInOrder(graph, sub_graph), sub_graph.exits(), nullptr};
 }
 
-/*! \brief Appends a group for each nested composite; `sub_graph` must outlive the groups. */
+// Appends a group for each nested composite; `sub_graph` must outlive the groups.
 void AppendNested(const ImportedFunction& imported, const SubGraph& sub_graph,
                   std::vector<Group>* groups) {
   for (const NestedSubGraph& nested : sub_graph.nested()) {
@@ -176,7 +170,7 @@ void AppendNested(const ImportedFunction& imported, const SubGraph& sub_graph,
   }
 }
 
-/*! \brief The whole function, its groups called. */
+// The whole function, its groups called.
 Expr WithGroups(const ImportedFunction& imported, std::vector<Group> groups) {
   Rewriter rewriter(imported, std::move(groups));
   rewriter.EmitAll(IndexSet::All(imported.graph.size()));
@@ -188,7 +182,7 @@ bool IsEqual(const ObjectRef& a, const ObjectRef& b) {
   return IsStructurallyEqual(a, b, kMapFreeVars);
 }
 
-/*! \brief "nn_conv2d_add" for the calls inside. */
+// "nn_conv2d_add" for the calls inside.
 std::string Label(const DataflowGraph& graph, const SubGraph& sub_graph) {
   constexpr size_t kLongest = 60;  // a symbol's name grows with a region, and nobody reads it then
   std::string label;
@@ -200,16 +194,16 @@ std::string Label(const DataflowGraph& graph, const SubGraph& sub_graph) {
   return label;
 }
 
-/*! \brief Names like "collage_<backend>_nn_conv2d_add", each given once. */
+// Names like "collage_<backend>_nn_conv2d_add", each given once.
 class NameSupply {
  public:
-  /*! \brief `hint` itself, or with the first number that makes it new. */
+  // `hint` itself, or with the first number that makes it new.
   std::string Fresh(const std::string& hint) {
     std::string name = hint;
     while (!used_.insert(name).second) name = hint + "_" + std::to_string(++last_number_[hint]);
     return name;
   }
-  /*! \brief The name is somebody else's. */
+  // The name is somebody else's.
   void Reserve(const std::string& name) { used_.insert(name); }
 
  private:
@@ -217,13 +211,13 @@ class NameSupply {
   std::unordered_map<std::string, int> last_number_;  // by hint
 };
 
-/*! \brief A part of the result that an external backend compiles. */
+// A part of the result that an external backend compiles.
 struct ExternalFunction {
   Expr global_var;
   Expr function;  // Primitive=1, Compiler, global_symbol
 };
 
-/*! \brief The global `name`: `function` as the backend compiles it, under `symbol`. */
+// The global `name`: `function` as the backend compiles it, under `symbol`.
 ExternalFunction Named(const Expr& function, const std::string& compiler, const std::string& name,
                        const std::string& symbol) {
   Expr named = WithAttr(function, "Primitive", One());
@@ -232,11 +226,9 @@ ExternalFunction Named(const Expr& function, const std::string& compiler, const 
   return {MakeGlobalVar(name), named};
 }
 
-/*!
- * \brief The external functions of a module. Those that are equal, constants included, share a
- * symbol, so that the backend compiles one: TVM looks functions up by structure. Each has a global
- * variable of its own, since TVM's inliner fails where one is called twice.
- */
+// The external functions of a module. Those that are equal, constants included, share a symbol, so
+// that the backend compiles one: TVM looks functions up by structure. Each has a global variable of
+// its own, since TVM's inliner fails where one is called twice.
 class Externals {
  public:
   explicit Externals(NameSupply* names) : names_(names) {}
@@ -265,7 +257,7 @@ class Externals {
     std::string symbol;
   };
 
-  /*! \brief The beginning of each constant: spares comparing parts that only weights tell apart. */
+  // The beginning of each constant: spares comparing parts that only weights tell apart.
   static std::string ConstantSamples(const ImportedFunction& imported, const SubGraph& sub_graph) {
     constexpr size_t kSampled = 64;
     std::string samples;
@@ -285,7 +277,7 @@ class Externals {
   std::unordered_map<std::string, std::vector<Made>> made_;  // by what is cheap to compare
 };
 
-/*! \brief The function over calls of its parts. */
+// The function over calls of its parts.
 Expr RewriteFunction(const PlacedFunction& function, Externals* externals) {
   const ImportedFunction& imported = *function.imported;
   std::vector<Group> groups;
@@ -302,7 +294,7 @@ Expr RewriteFunction(const PlacedFunction& function, Externals* externals) {
   return WithGroups(imported, std::move(groups));
 }
 
-/*! \brief Does each function of the placement still take and give what it did? */
+// Does each function of the placement still take and give what it did?
 void CheckTypes(const Placement& placement, const ObjectRef& result) {
   for (const PlacedFunction& function : placement.functions) {
     ObjectRef rewritten = CallGlobal("ir.Module_Lookup", result, function.global_var);
@@ -311,8 +303,7 @@ void CheckTypes(const Placement& placement, const ObjectRef& result) {
   }
 }
 
-/*! \brief @main: tensors -> what `function` gives for them, called when it has a name, else inline.
- */
+// @main: tensors -> what `function` gives for them, called when it has a name, else inline.
 Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   Array<Expr> params;
   Array<Expr> args;
@@ -329,7 +320,7 @@ Expr MainOf(const Expr& function, const Optional<Expr>& global_var) {
   return MakeFunction(params, body, ObjectRef());
 }
 
-/*! \brief By function, the module that is measured for each of the parts (see SetParts). */
+// By function, the module that is measured for each of the parts (see SetParts).
 Map<String, Array<ObjectRef>> PartModules(const ObjectRef& untyped, const String& parts_of) {
   Placement placement = EmptyPlacement(Typed(untyped));
   SetParts(parts_of, &placement);

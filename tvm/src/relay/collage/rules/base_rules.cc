@@ -4,7 +4,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Each node that a predicate takes, alone. */
+// Each node that a predicate takes, alone.
 class SingleNodeRule : public PartitionRule {
  public:
   using Predicate = std::function<bool(const DataflowGraph&, NodeIndex, RuleLog*)>;
@@ -46,7 +46,7 @@ class Host : public SingleNodeRule {
   }
 };
 
-/*! \brief Matches of one root that are of the same nodes, whatever these are bound to, are one. */
+// Matches of one root that are of the same nodes, whatever these are bound to, are one.
 std::vector<Match> FindParts(const DataflowGraph& graph, const DataflowPattern& pattern,
                              int64_t* num_cut) {
   std::vector<Match> parts;

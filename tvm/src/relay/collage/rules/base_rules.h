@@ -12,7 +12,7 @@
 
 namespace tvm::collage {
 
-/*! \brief A predicate's answer; the reason of a refusal is kept for reports. */
+// A predicate's answer; the reason of a refusal is kept for reports.
 struct Verdict {
   bool accepted = true;
   std::string reason;
@@ -24,30 +24,28 @@ struct Verdict {
 // Whoever wraps a user's function turns its errors into refusals; what is thrown ends the pass.
 using MatchPredicate = std::function<Verdict(const DataflowGraph&, const Match&)>;
 using CallPredicate = std::function<Verdict(const DataflowGraph&, NodeIndex)>;
-/*! \brief Attributes of the composite that the sub-graph becomes; a refusal drops it. */
+// Attributes of the composite that the sub-graph becomes; a refusal drops it.
 using AttrsGetter = std::function<Verdict(const DataflowGraph&, const SubGraph&, Attrs*)>;
 
-/*! \brief The candidate that holds one node alone. */
+// The candidate that holds one node alone.
 COLLAGE_API CandidatePartition SingleNode(const DataflowGraph& graph, NodeIndex index, int spec,
                                           std::string rule);
 
-/*! \brief Every match that `predicate` (null accepts all) accepts and that is convex. */
+// Every match that `predicate` (null accepts all) accepts and that is convex.
 COLLAGE_API RulePtr DFPatternRule(std::string name, DataflowPattern pattern,
                                   MatchPredicate predicate = {});
 
-/*! \brief Every single op call that TVM can fuse: kinds up to kOutEWiseFusable. */
+// Every single op call that TVM can fuse: kinds up to kOutEWiseFusable.
 COLLAGE_API RulePtr OpCallByKindRule(std::string name = "op_call_by_kind");
 
-/*! \brief Every single op call that the predicate accepts. */
+// Every single op call that the predicate accepts.
 COLLAGE_API RulePtr OpPredicateRule(std::string name, CallPredicate predicate);
 
-/*! \brief Every tuple of tensors and every projection of one: what holds calls together. */
+// Every tuple of tensors and every projection of one: what holds calls together.
 COLLAGE_API RulePtr GlueRule(std::string name = "glue");
 
-/*!
- * \brief Every placeable node alone: what launches no kernel is free; a kernel call is a fallback
- * that makes sure of a cover, to be priced by its backend.
- */
+// Every placeable node alone: what launches no kernel is free; a kernel call is a fallback that
+// makes sure of a cover, to be priced by its backend.
 COLLAGE_API RulePtr HostRule(std::string name = "host");
 
 }  // namespace tvm::collage

@@ -7,12 +7,12 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief A sub-rule's candidates as `change` leaves them, without those for which it is false. */
+// A sub-rule's candidates as `change` leaves them, without those for which it is false.
 class EachCandidate : public PartitionRule {
  public:
   using Change = std::function<bool(const DataflowGraph&, CandidatePartition*, RuleLog*)>;
 
-  /*! \param head the summary up to the sub-rule's. */
+  // `head`: the summary up to the sub-rule's.
   EachCandidate(std::string name, std::string head, RulePtr sub_rule, Change change)
       : PartitionRule(std::move(name)),
         head_(std::move(head)),

@@ -29,7 +29,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Would the two be parts of one cycle, each feeding the other? */
+// Would the two be parts of one cycle, each feeding the other?
 bool Feeds(const SubGraph& upstream, const SubGraph& downstream) {
   return std::any_of(downstream.inputs().begin(), downstream.inputs().end(),
                      [&](NodeIndex input) { return upstream.inside().Contains(input); });
@@ -40,8 +40,7 @@ bool AreAllInside(const std::vector<NodeIndex>& nodes, const IndexSet& inside) {
                      [&](NodeIndex node) { return inside.Contains(node); });
 }
 
-/*! \brief Which nodes, which of them in composites, wrapped or not: what makes two unions the same.
- */
+// Which nodes, which of them in composites, wrapped or not: what makes two unions the same.
 struct Key {
   IndexSet inside;
   IndexSet labelled;
@@ -56,10 +55,10 @@ struct KeyHash {
   }
 };
 constexpr size_t kTooDeep = SIZE_MAX;
-/*! \brief Which state it is. */
+// Which state it is.
 using Seen = std::unordered_map<Key, size_t, KeyHash>;
 
-/*! \brief Either may be the empty set of no size, which stands for no composite at all. */
+// Either may be the empty set of no size, which stands for no composite at all.
 IndexSet UnionOf(const IndexSet& a, const IndexSet& b) {
   if (a.size() == 0) return b;
   return b.size() == 0 ? a : a | b;
@@ -79,7 +78,7 @@ class Growth {
     NodeIndex glue = -1;  // the tuple or projection
     Marks marks = {};
   };
-  /*! \brief A union, and the unit from which it was grown. */
+  // A union, and the unit from which it was grown.
   struct State {
     SubGraph sub_graph;
     IndexSet labelled;  // what lies in composites
@@ -89,7 +88,7 @@ class Growth {
     int num_units = 1;
   };
 
-  /*! \brief All arguments must outlive it; `rule` is whose cuts the log gets. */
+  // All arguments must outlive it; `rule` is whose cuts the log gets.
   Growth(const DataflowGraph& graph, const std::vector<Unit>& units,
          const std::vector<CombinerPtr>& combiners, const CombineLimits& limits,
          const std::string& rule, RuleLog* log)
@@ -112,7 +111,7 @@ class Growth {
       }
     }
   }
-  /*! \brief All unions within the limits, single units that are valid alone among them. */
+  // All unions within the limits, single units that are valid alone among them.
   std::vector<State> All();
 
  private:
@@ -146,7 +145,7 @@ class Growth {
   IndexSet glue_projections_;
 };
 
-/*! \brief Unions that could be equal are grown from the same node. */
+// Unions that could be equal are grown from the same node.
 NodeIndex Growth::StartNode(const Unit& unit) const {
   return IsSingleExit() ? unit.sub_graph.exits()[0] : unit.sub_graph.inside().First();
 }
@@ -159,7 +158,7 @@ bool Growth::CanStart(const Unit& unit) const {
   return !IsSingleExit() || (sub_graph.exits().size() == 1 && !sub_graph.HasTaps(graph_));
 }
 
-/*! \brief Within the limits, and is what glue is there for inside too? */
+// Within the limits, and is what glue is there for inside too?
 bool Growth::IsAccepted(const SubGraph& sub_graph) const {
   if (!IsSingleExit() && !sub_graph.IsValid(graph_, limits_.Config())) return false;
   if (!glue_projections_.Intersects(sub_graph.inside())) return true;
@@ -208,7 +207,7 @@ void Growth::AppendTouching(const State& state, const std::vector<NodeIndex>& bo
   }
 }
 
-/*! \brief Units that may be added, each once, in their order. */
+// Units that may be added, each once, in their order.
 std::vector<int> Growth::Extensions(const State& state) const {
   std::vector<int> found;
   AppendTouching(state, state.sub_graph.inputs(), /*is_upstream=*/true, &found);
@@ -229,10 +228,8 @@ Growth::State Growth::Join(const State& state, int unit) const {
           state.num_units + 1};
 }
 
-/*!
- * \brief One large union: the light kinds first, since a heavy one shuts the way to the rest. Asked
- * for where the number of unions is cut, so that the largest is not among those lost.
- */
+// One large union: the light kinds first, since a heavy one shuts the way to the rest. Asked for
+// where the number of unions is cut, so that the largest is not among those lost.
 void Growth::GrowGreedily(State state, std::vector<State>* out) {
   std::optional<State> largest;
   for (bool is_grown = true; is_grown;) {
@@ -364,7 +361,7 @@ class Combine : public PartitionRule {
   }
 
  private:
-  /*! \brief Tuples and projections that no sub-candidate is already. */
+  // Tuples and projections that no sub-candidate is already.
   void AppendGlue(const DataflowGraph& graph, std::vector<Growth::Unit>* units) const {
     IndexSet known(graph.size());
     for (const Growth::Unit& unit : *units) {

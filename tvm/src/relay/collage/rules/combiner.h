@@ -14,20 +14,20 @@
 
 namespace tvm::collage {
 
-/*! \brief What a combiner sees of one side. */
+// What a combiner sees of one side.
 struct CombinePart {
   const IndexSet& inside;
   OpKind kind;
-  /*! \brief The node when the part is a single tuple or projection, else -1. */
+  // The node when the part is a single tuple or projection, else -1.
   NodeIndex glue = -1;
 };
 
 class COLLAGE_API Combiner {
  public:
-  /*! \brief Asked where an edge from `upstream` to `downstream` exists. */
+  // Asked where an edge from `upstream` to `downstream` exists.
   using Test = std::function<bool(const DataflowGraph& graph, const CombinePart& upstream,
                                   const CombinePart& downstream)>;
-  /*! \param glue the type of the nodes that it joins beside the sub-rule's candidates. */
+  // `glue`: the type of the nodes that it joins beside the sub-rule's candidates.
   Combiner(std::string summary, Test fires, std::optional<NodeType> glue = std::nullopt)
       : summary_(std::move(summary)), fires_(std::move(fires)), glue_(glue) {}
 
@@ -35,7 +35,7 @@ class COLLAGE_API Combiner {
              const CombinePart& downstream) const {
     return fires_(graph, upstream, downstream);
   }
-  /*! \brief Tuples and projections that the combiner joins, beside the sub-rule's candidates. */
+  // Tuples and projections that the combiner joins, beside the sub-rule's candidates.
   std::vector<NodeIndex> Glue(const DataflowGraph& graph) const;
   const std::string& Summary() const { return summary_; }
 
@@ -47,21 +47,19 @@ class COLLAGE_API Combiner {
 
 using CombinerPtr = std::shared_ptr<const Combiner>;
 
-/*! \brief Kinds at most these, as in TVM's FuseOps. */
+// Kinds at most these, as in TVM's FuseOps.
 COLLAGE_API CombinerPtr ByKindCombiner(OpKind upstream, OpKind downstream);
-/*! \brief A tuple into the injective call that reads it, injective fields into the tuple. */
+// A tuple into the injective call that reads it, injective fields into the tuple.
 COLLAGE_API CombinerPtr TupleArgCombiner();
-/*! \brief A projection onto the call that makes the tuple. */
+// A projection onto the call that makes the tuple.
 COLLAGE_API CombinerPtr TupleProjectionCombiner();
-/*! \brief Anything that touches and is not opaque. */
+// Anything that touches and is not opaque.
 COLLAGE_API CombinerPtr JoinAnythingCombiner();
-/*!
- * \brief RFC 0062's combiner of calls with the constants that they read. It joins nothing here:
- * constants are no members of a sub-graph, they belong to whoever reads them.
- */
+// RFC 0062's combiner of calls with the constants that they read. It joins nothing here: constants
+// are no members of a sub-graph, they belong to whoever reads them.
 COLLAGE_API CombinerPtr ConstantsCombiner();
 
-/*! \brief The three pairs of kinds, tuple arguments and projections: what TVM fuses. */
+// The three pairs of kinds, tuple arguments and projections: what TVM fuses.
 COLLAGE_API std::vector<CombinerPtr> TvmCombiners();
 
 }  // namespace tvm::collage

@@ -14,7 +14,7 @@ CombineLimits LimitsOf(const RuleOptions& options) {
   return limits;
 }
 
-/*! \brief Combiners of each style; without any, only single composites that are valid remain. */
+// Combiners of each style; without any, only single composites that are valid remain.
 std::vector<CombinerPtr> CombinersOf(FusionStyle style) {
   switch (style) {
     case FusionStyle::kNone:

@@ -11,10 +11,10 @@
 
 namespace tvm::collage {
 
-/*! \brief How a backend's composites may share a partition (option byoc_fusion_style). */
+// How a backend's composites may share a partition (option byoc_fusion_style).
 enum class FusionStyle { kNone, kTvm, kArbitrary };
 
-/*! \brief One line of a backend's pattern table. */
+// One line of a backend's pattern table.
 struct PatternEntry {
   std::string composite;
   DataflowPattern pattern;
@@ -27,23 +27,21 @@ struct RuleOptions {
   int max_candidates_per_node = 2048;
   int max_exits = 1;  // of fused groups and combined composites; 0 means no limit
   FusionStyle fusion_style = FusionStyle::kNone;
-  /*! \brief Also offer maximal regions, whole. */
+  // Also offer maximal regions, whole.
   bool regions = false;
-  /*! \brief Limits of regions; without any, a region may give several values. */
+  // Limits of regions; without any, a region may give several values.
   SubGraphConfig region_config;
-  /*! \brief Also what is left of each region without its 1, 2, .. most expensive parts. */
+  // Also what is left of each region without its 1, 2, .. most expensive parts.
   int region_cuts = 0;
 };
 
-/*! \brief Pattern -> composite: the rule of one line of a table. */
+// Pattern -> composite: the rule of one line of a table.
 COLLAGE_API RulePtr PatternEntryRule(PatternEntry entry);
-/*!
- * \brief What a backend takes, its table's lines and calls `bare`, outside any pattern, combined in
- * its style, and whole regions of the same if wanted.
- */
+// What a backend takes, its table's lines and calls `bare`, outside any pattern, combined in its
+// style, and whole regions of the same if wanted.
 COLLAGE_API RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions& options = {},
                                 CallPredicate bare = nullptr);
 
-/*! \brief Fused groups, and every single call, left unwrapped for FuseOps. */
+// Fused groups, and every single call, left unwrapped for FuseOps.
 COLLAGE_API RulePtr TvmRule(const RuleOptions& options = {});
 }  // namespace tvm::collage

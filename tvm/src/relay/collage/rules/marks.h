@@ -11,7 +11,7 @@ struct Marks {
   bool is_primitive = false;
   bool is_joinable = false;
   bool is_free = false;
-  /*! \brief Tuples and projections alone, in no composite: they go along with what they hold. */
+  // Tuples and projections alone, in no composite: they go along with what they hold.
   bool is_glue = true;
 
   static Marks Of(const DataflowGraph& graph, const CandidatePartition& candidate) {
@@ -22,10 +22,8 @@ struct Marks {
     return {candidate.is_primitive, candidate.is_joinable, candidate.is_free, is_glue};
   }
 
-  /*!
-   * \brief Of both parts as one. What must be wrapped is wrapped with all that joins it; what may
-   * be joined, or costs nothing, may or does only as a whole. Glue has no say in the latter.
-   */
+  // Of both parts as one. What must be wrapped is wrapped with all that joins it; what may be
+  // joined, or costs nothing, may or does only as a whole. Glue has no say in the latter.
   Marks With(const Marks& that) const {
     const auto both = [&](bool ours, bool theirs) {
       if (is_glue && that.is_glue) return ours || theirs;
@@ -35,7 +33,7 @@ struct Marks {
             both(is_free, that.is_free), is_glue && that.is_glue};
   }
 
-  /*! \brief The same nodes, found in another way too. */
+  // The same nodes, found in another way too.
   void AlsoFoundAs(const Marks& that) {
     is_joinable |= that.is_joinable;
     is_free |= that.is_free;

@@ -22,7 +22,7 @@ class RegionMerger {
   };
 
   std::vector<int> Neighbours(int tile) const;
-  /*! \brief `small` is the one with fewer tiles, for speed only. */
+  // `small` is the one with fewer tiles, for speed only.
   bool CanMerge(const Region& large, const Region& small) const;
   bool TryMerge(int region, int other);
 
@@ -46,7 +46,7 @@ RegionMerger::RegionMerger(const DataflowGraph& graph, Tiles tiles)
   }
 }
 
-/*! \brief Tiles that `tile` reads, then those that read it. */
+// Tiles that `tile` reads, then those that read it.
 std::vector<int> RegionMerger::Neighbours(int tile) const {
   std::vector<int> result;
   for (const auto* nodes : {&tiles_[tile]->inputs(), &tiles_[tile]->outputs()}) {
@@ -111,7 +111,7 @@ std::vector<Tiles> RegionMerger::Merge() {
   return result;
 }
 
-/*! \brief Chooses the joined parts that let all parts run one after the other. */
+// Chooses the joined parts that let all parts run one after the other.
 class Joiner {
  public:
   Joiner(const DataflowGraph& graph, const Parts& parts, const Parts& joined)
@@ -125,11 +125,9 @@ class Joiner {
     }
   }
 
-  /*!
-   * \brief Joins those of [begin, end) one after the other, each if it can. Where all can, none
-   * stands in the way of another (a cycle among some would be one among all, as in no joined part
-   * its tiles feed each other in a circle), so halves are looked at only where they cannot.
-   */
+  // Joins those of [begin, end) one after the other, each if it can. Where all can, none stands in
+  // the way of another (a cycle among some would be one among all, as in no joined part its tiles
+  // feed each other in a circle), so halves are looked at only where they cannot.
   void Join(size_t begin, size_t end) {
     if (begin == end) return;
     std::fill(is_joined_.begin() + begin, is_joined_.begin() + end, true);

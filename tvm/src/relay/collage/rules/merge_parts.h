@@ -14,24 +14,20 @@ namespace tvm::collage {
 
 using Tiles = std::vector<const SubGraph*>;
 
-/*!
- * \brief Maximal connected unions of tiles that are convex and in whose inside no tiles feed each
- * other in a circle, in the order of their first nodes.
- * \param tiles are disjoint, each convex and inside one scope of the graph. Test:
- * tvm/tests/cpp/rules_region_test.cc.
- */
+// Maximal connected unions of tiles that are convex and in whose inside no tiles feed each other in
+// a circle, in the order of their first nodes.
+// `tiles` are disjoint, each convex and inside one scope of the graph. Test:
+// tvm/tests/cpp/rules_region_test.cc.
 std::vector<Tiles> MergeTiles(const DataflowGraph& graph, Tiles tiles);
 
-/*! \brief All tiles as one sub-graph, composites kept. */
+// All tiles as one sub-graph, composites kept.
 SubGraph JoinTiles(const DataflowGraph& graph, const Tiles& tiles);
 
-/*! \brief Which external parts may be joined: all, or those with is_joinable alone? */
+// Which external parts may be joined: all, or those with is_joinable alone?
 enum class MergeScope { kAll, kJoinable };
 
-/*!
- * \brief Parts of the same backend with is_primitive joined into maximal convex regions, as long as
- * the parts together can still run one after the other; a region that prevents it stays apart.
- */
+// Parts of the same backend with is_primitive joined into maximal convex regions, as long as the
+// parts together can still run one after the other; a region that prevents it stays apart.
 std::vector<CandidatePartition> MergeParts(const DataflowGraph& graph,
                                            const std::vector<CandidatePartition>& parts,
                                            MergeScope scope = MergeScope::kAll);

@@ -4,7 +4,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief Why it can be no part for the backend; empty when it can. Rules may be users' own. */
+// Why it can be no part for the backend; empty when it can. Rules may be users' own.
 std::string WhyRefused(const PartitionSpec& backend, const DataflowGraph& graph, int spec,
                        const CandidatePartition& candidate) {
   const SubGraph& sub_graph = candidate.sub_graph;

@@ -2,6 +2,7 @@
 // PartitionRule: finds candidates in a graph; base rules look at nodes, others at a sub-rule's
 // candidates. Rules are immutable and shared. docs/rules.md lists them all. Also the log of what
 // they turned down, for reports.
+// Test: tvm/tests/cpp/rules_basic_test.cc.
 #pragma once
 
 #include <cstdint>
@@ -19,20 +20,20 @@ namespace tvm::collage {
 
 class PartitionRule;
 
-/*! \brief What rules refused or left out, and why. */
+// What rules refused or left out, and why.
 struct COLLAGE_API RuleLog {
-  /*! \brief A match that its predicate, or a sub-graph that a limit, turned down. */
+  // A match that its predicate, or a sub-graph that a limit, turned down.
   struct Refusal {
     std::string rule;
     IndexSet inside;
     std::string reason;
   };
   std::vector<Refusal> refusals;
-  /*! \brief (rule, limit) -> number of growth steps or candidates that the limit cut. */
+  // (rule, limit) -> number of growth steps or candidates that the limit cut.
   std::map<std::pair<std::string, std::string>, int64_t> cuts;
   using Found =
       std::unordered_map<std::shared_ptr<const PartitionRule>, std::vector<CandidatePartition>>;
-  /*! \brief What each rule found, kept while a backend's runs (see CandidatesOf). */
+  // What each rule found, kept while a backend's runs (see CandidatesOf).
   std::optional<Found> found;
 
   void Refuse(std::string rule, IndexSet inside, std::string reason) {
@@ -41,7 +42,7 @@ struct COLLAGE_API RuleLog {
   void Cut(const std::string& rule, const std::string& limit, int64_t count = 1) {
     if (count > 0) cuts[{rule, limit}] += count;
   }
-  /*! \brief One line a limit that cut something; empty when none did. */
+  // One line a limit that cut something; empty when none did.
   std::vector<std::string> CutLines() const;
 };
 
@@ -50,10 +51,10 @@ class COLLAGE_API PartitionRule {
   explicit PartitionRule(std::string name) : name_(std::move(name)) {}
   virtual ~PartitionRule() = default;
 
-  /*! \brief Candidates for backend `spec`, each once; they may overlap. */
+  // Candidates for backend `spec`, each once; they may overlap.
   virtual std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                         RuleLog* log) const = 0;
-  /*! \brief The rule with its sub-rules on one line. */
+  // The rule with its sub-rules on one line.
   virtual std::string Summary() const = 0;
   const std::string& name() const { return name_; }
 
@@ -63,39 +64,35 @@ class COLLAGE_API PartitionRule {
 
 using RulePtr = std::shared_ptr<const PartitionRule>;
 
-/*!
- * \brief What a rule's sub-rule finds. One that several rules share runs once for a backend, so
- * that its predicates are asked, and its refusals appear, once.
- */
+// What a rule's sub-rule finds. One that several rules share runs once for a backend, so that its
+// predicates are asked, and its refusals appear, once.
 COLLAGE_API std::vector<CandidatePartition> CandidatesOf(const RulePtr& sub_rule,
                                                          const DataflowGraph& graph, int spec,
                                                          RuleLog* log);
 
-/*! \brief Is the candidate valid within `config`? If not, the log is told why. */
+// Is the candidate valid within `config`? If not, the log is told why.
 COLLAGE_API bool IsValidOrRefused(const DataflowGraph& graph, const CandidatePartition& candidate,
                                   const SubGraphConfig& config, RuleLog* log);
 
-/*! \brief A backend and the rule that says what it can run. */
+// A backend and the rule that says what it can run.
 struct PartitionSpec {
   std::string name;
-  /*! \brief Is it a backend with its own compiler, whose parts need `Compiler` functions? */
+  // Is it a backend with its own compiler, whose parts need `Compiler` functions?
   bool is_external = false;
   RulePtr rule;
-  /*! \brief That its code runs on, as Node::device says it. */
+  // That its code runs on, as Node::device says it.
   std::string device = {};
 
-  /*!
-   * \brief The rule's candidates for this backend. One for TVM is never wrapped, FuseOps decides;
-   * one for an external backend that is neither wrapped nor made of composites is refused, since
-   * nothing would hand it over. So is what is not valid, or would make a function of what is no
-   * dataflow (IsDataflow): every rule's candidates come through here, users' own too.
-   */
+  // The rule's candidates for this backend. One for TVM is never wrapped, FuseOps decides; one for
+  // an external backend that is neither wrapped nor made of composites is refused, since nothing
+  // would hand it over. So is what is not valid, or would make a function of what is no dataflow
+  // (IsDataflow): every rule's candidates come through here, users' own too.
   std::vector<CandidatePartition> AllCandidates(const DataflowGraph& graph, int spec,
                                                 RuleLog* log) const;
   std::string Summary() const;
 };
 
-/*! \brief `outer/inner`, or the one that is not empty. */
+// `outer/inner`, or the one that is not empty.
 COLLAGE_API std::string NestRuleNames(const std::string& outer, const std::string& inner);
 
 }  // namespace tvm::collage

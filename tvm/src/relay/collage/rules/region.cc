@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Region: the maximal convex areas of a sub-rule's candidates.
+// Test: tvm/tests/cpp/rules_region_test.cc.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -13,7 +15,7 @@ namespace {
 
 using TileMarks = std::unordered_map<const SubGraph*, Marks>;
 
-/*! \brief Disjoint sub-candidates, the largest first, then the earliest. */
+// Disjoint sub-candidates, the largest first, then the earliest.
 Tiles ChooseTiles(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates) {
   Tiles all;
   for (const CandidatePartition& candidate : candidates) {
@@ -31,7 +33,7 @@ Tiles ChooseTiles(const DataflowGraph& graph, const std::vector<CandidatePartiti
   return chosen;
 }
 
-/*! \brief A lone tuple that is read only outside, or a projection of an outside tuple. */
+// A lone tuple that is read only outside, or a projection of an outside tuple.
 bool IsBorderGlue(const DataflowGraph& graph, const SubGraph& tile, const IndexSet& inside) {
   if (tile.size() != 1 || !tile.nested().empty()) return false;
   const Node& node = graph[tile.inside().First()];
@@ -41,7 +43,7 @@ bool IsBorderGlue(const DataflowGraph& graph, const SubGraph& tile, const IndexS
                       [&](NodeIndex reader) { return inside.Contains(reader); });
 }
 
-/*! \brief Sources and sinks only are dropped, so what is left stays convex. */
+// Sources and sinks only are dropped, so what is left stays convex.
 Tiles WithoutBorderGlue(const DataflowGraph& graph, Tiles tiles) {
   size_t num_tiles;
   do {
@@ -56,7 +58,7 @@ Tiles WithoutBorderGlue(const DataflowGraph& graph, Tiles tiles) {
   return tiles;
 }
 
-/*! \brief The tiles by falling work, those that launch no kernel left out. */
+// The tiles by falling work, those that launch no kernel left out.
 Tiles MostExpensive(const DataflowGraph& graph, const Tiles& tiles) {
   std::vector<std::pair<double, const SubGraph*>> priced;
   for (const SubGraph* tile : tiles) {
@@ -103,7 +105,7 @@ class Region : public PartitionRule {
   }
 
  private:
-  /*! \brief What is left of the region without its most expensive tile, without two, ... */
+  // What is left of the region without its most expensive tile, without two, ...
   void AppendCutAreas(const DataflowGraph& graph, const Tiles& region, const TileMarks& marks,
                       int spec, RuleLog* log, CandidateSet* out) const {
     const Tiles dear = max_cuts_ > 0 ? MostExpensive(graph, region) : Tiles();
@@ -116,7 +118,7 @@ class Region : public PartitionRule {
     }
   }
 
-  /*! \brief A merged region without the glue at its border, which may leave several pieces. */
+  // A merged region without the glue at its border, which may leave several pieces.
   void AppendAreas(const DataflowGraph& graph, const Tiles& region, const TileMarks& marks,
                    int spec, RuleLog* log, CandidateSet* out) const {
     for (const Tiles& tiles : MergeTiles(graph, WithoutBorderGlue(graph, region))) {

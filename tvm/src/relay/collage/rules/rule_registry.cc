@@ -12,7 +12,7 @@ struct Registry {
   std::map<std::string, RuleMaker> makers;
 };
 
-/*! \brief Never destroyed: makers may hold Python functions, and Python ends first. */
+// Never destroyed: makers may hold Python functions, and Python ends first.
 Registry& Global() {
   static Registry& registry = *new Registry();
   return registry;

@@ -11,17 +11,17 @@
 
 namespace tvm::collage {
 
-/*! \brief Makes the rule anew for each run of the pass; must not return null. */
+// Makes the rule anew for each run of the pass; must not return null.
 using RuleMaker = std::function<RulePtr()>;
 
-/*! \brief A second rule of the same name replaces the first. */
+// A second rule of the same name replaces the first.
 COLLAGE_API void RegisterRule(const std::string& name, RuleMaker make);
-/*! \brief The rule of that name, null when there is none. */
+// The rule of that name, null when there is none.
 COLLAGE_API RulePtr FindRule(const std::string& name);
-/*! \brief Sorted. */
+// Sorted.
 COLLAGE_API std::vector<std::string> RegisteredRuleNames();
 
-/*! \brief As a static variable of a plugin: registers while its library is being loaded. */
+// As a static variable of a plugin: registers while its library is being loaded.
 struct RuleRegistration {
   RuleRegistration(const std::string& name, RuleMaker make) { RegisterRule(name, std::move(make)); }
 };

@@ -21,7 +21,7 @@ double Elements(const Node& node) {
   return sum;
 }
 
-/*! \brief Elements of `operand` that go into one of the output's. */
+// Elements of `operand` that go into one of the output's.
 double Reduction(const std::vector<int64_t>& operand, std::vector<int64_t> output) {
   std::vector<int64_t> reduced;
   for (int64_t dim : operand) {
@@ -35,7 +35,7 @@ double Reduction(const std::vector<int64_t>& operand, std::vector<int64_t> outpu
   return Product(reduced);
 }
 
-/*! \brief Two operations for each element of the result and each that goes into it. */
+// Two operations for each element of the result and each that goes into it.
 double ProductsOf(const DataflowGraph& graph, NodeIndex index) {
   const std::vector<NodeIndex> args = graph.Args(index);
   const Node& node = graph[index];
@@ -62,7 +62,7 @@ const std::set<std::string> kReadAll = {"reshape",          "transpose",
 const std::set<std::string> kReadSome = {"zeros_like", "ones_like",    "full_like",
                                          "shape_of",   "ndarray_size", "where"};
 
-/*! \brief The numbers of a list attribute; empty where there is none. */
+// The numbers of a list attribute; empty where there is none.
 std::vector<int64_t> NumbersOf(const Node& node, const std::string& key) {
   std::vector<int64_t> numbers;
   const AttrValue* attr = node.FindAttr(key);
@@ -78,7 +78,7 @@ std::vector<int64_t> NumbersOf(const Node& node, const std::string& key) {
   return numbers;
 }
 
-/*! \brief Do windows of that size leave nothing out between them? */
+// Do windows of that size leave nothing out between them?
 bool AreWindowsDense(const Node& node, const char* size_key) {
   const std::vector<int64_t> sizes = NumbersOf(node, size_key);
   const std::vector<int64_t> strides = NumbersOf(node, "strides");
@@ -97,7 +97,7 @@ bool AreWindowsDense(const Node& node, const char* size_key) {
 const std::set<std::string> kReadFirst = {"cast_like", "broadcast_to_like", "collapse_sum_like",
                                           "reshape_like", "slice_like"};
 
-/*! \brief Does whoever needs the node's value whole need each element of that argument? */
+// Does whoever needs the node's value whole need each element of that argument?
 bool ReadsAll(const Node& node, size_t position) {
   if (node.type == NodeType::kTuple) return true;
   if (position > 0 && kReadFirst.count(node.name) > 0) return false;
@@ -111,7 +111,7 @@ bool ReadsAll(const Node& node, size_t position) {
          node.kind == OpKind::kCommReduce;
 }
 
-/*! \brief The products that any algorithm for the node's whole result takes. */
+// The products that any algorithm for the node's whole result takes.
 double LeastOperations(const DataflowGraph& graph, NodeIndex index) {
   const Node& node = graph[index];
   if (!node.IsOpCall() || node.types.size() != 1 || node.types[0].dtype != "float32") return 0;

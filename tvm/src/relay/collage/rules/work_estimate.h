@@ -8,45 +8,39 @@
 
 namespace tvm::collage {
 
-/*!
- * \brief Operations of a kernel; 0 for what launches none. Elements read and written, or for the
- * kinds of convolution and matrix product, two operations for each element of the output and each
- * of the second operand's that goes into it: those whose dimensions the output does not have.
- * Knows no op and no layout; a dimension that is not known counts as 1.
- */
+// Operations of a kernel; 0 for what launches none. Elements read and written, or for the kinds of
+// convolution and matrix product, two operations for each element of the output and each of the
+// second operand's that goes into it: those whose dimensions the output does not have.
+// Knows no op and no layout; a dimension that is not known counts as 1.
 COLLAGE_API double WorkOf(const DataflowGraph& graph, NodeIndex index);
-/*! \brief The sum over the nodes inside. */
+// The sum over the nodes inside.
 COLLAGE_API double WorkOf(const DataflowGraph& graph, const SubGraph& sub_graph);
 
-/*!
- * \brief Bytes that cross the border: of inputs, constants and exits, each once. What stays inside
- * is left out, as if caches held it. A type whose size is not known counts as 0.
- */
+// Bytes that cross the border: of inputs, constants and exits, each once. What stays inside is left
+// out, as if caches held it. A type whose size is not known counts as 0.
 COLLAGE_API double BytesOf(const DataflowGraph& graph, const SubGraph& sub_graph);
 
-/*! \brief What any way to run a part has to do, unlike WorkOf, which guesses what one does. */
+// What any way to run a part has to do, unlike WorkOf, which guesses what one does.
 struct LeastWork {
-  /*! \brief Is at least one kernel, or one call into a backend, launched? */
+  // Is at least one kernel, or one call into a backend, launched?
   bool is_launched = false;
-  /*! \brief Arithmetic operations on float32 values. */
+  // Arithmetic operations on float32 values.
   double operations = 0;
 };
 
-/*!
- * \brief What a part cannot do without: a call, where `is_call` says that the part is one call into
- * a backend, else a kernel that no simplification removes; and the products of convolutions and
- * matrices whose results are needed whole, each position of a convolution's window but one left
- * out, as Winograd's and similar algorithms can do. Nothing is certain of other operators: a
- * compiler may remove a product with one, and computes what a slice reads, and no more.
- *
- * Assumptions: equal calls inside were made one before; no algorithm multiplies matrices in fewer
- * operations than the textbook's. The rows at the far edge that a strided window leaves out count
- * as needed.
- */
+// What a part cannot do without: a call, where `is_call` says that the part is one call into a
+// backend, else a kernel that no simplification removes; and the products of convolutions and
+// matrices whose results are needed whole, each position of a convolution's window but one left
+// out, as Winograd's and similar algorithms can do. Nothing is certain of other operators: a
+// compiler may remove a product with one, and computes what a slice reads, and no more.
+//
+// Assumptions: equal calls inside were made one before; no algorithm multiplies matrices in fewer
+// operations than the textbook's. The rows at the far edge that a strided window leaves out count
+// as needed.
 COLLAGE_API LeastWork LeastWorkOf(const DataflowGraph& graph, const SubGraph& sub_graph,
                                   bool is_call);
 
-/*! \brief Calls of operators inside. */
+// Calls of operators inside.
 COLLAGE_API int NumOpCalls(const DataflowGraph& graph, const SubGraph& sub_graph);
 
 }  // namespace tvm::collage

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks cover problems. Test: tvm/tests/cpp/search_problem_test.cc.
 #include "cover_problem.h"
 
 #include <algorithm>

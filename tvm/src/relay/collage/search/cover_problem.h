@@ -9,13 +9,13 @@
 
 namespace tvm::collage {
 
-/*! \brief What the search knows of a candidate's cost. */
+// What the search knows of a candidate's cost.
 struct CandidateCost {
   enum class Status {
-    kUnknown,     ///< only CoverCandidate::lower_bound is known
-    kKnown,       ///< costs `seconds`
-    kFailed,      ///< cannot be used (did not compile, crashed, wrong result, ...)
-    kLastResort,  ///< has no cost: a cover with fewer of these is better whatever the rest costs
+    kUnknown,     // only CoverCandidate::lower_bound is known
+    kKnown,       // costs `seconds`
+    kFailed,      // cannot be used (did not compile, crashed, wrong result, ...)
+    kLastResort,  // has no cost: a cover with fewer of these is better whatever the rest costs
   };
   Status status = Status::kUnknown;
   double seconds = 0.0;
@@ -26,66 +26,56 @@ struct CandidateCost {
   static CandidateCost LastResort() { return {Status::kLastResort, 0.0}; }
 };
 
-/*! \brief A set of nodes that one backend can run as one part. */
+// A set of nodes that one backend can run as one part.
 struct CoverCandidate {
-  /*! \brief The nodes, ascending, at least one. One that is not convex can never be used. */
+  // The nodes, ascending, at least one. One that is not convex can never be used.
   std::vector<int> inside;
-  /*! \brief Any number that names its layout class; read by transition costs only. */
+  // Any number that names its layout class; read by transition costs only.
   int layout_class = 0;
-  /*!
-   * \brief No cost of this candidate can be below this many seconds. Results are optimal relative
-   * to this promise, unless a cost is seen to break it (CoverSearch::SetCost); zero is always true.
-   */
+  // No cost of this candidate can be below this many seconds. Results are optimal relative to this
+  // promise, unless a cost is seen to break it (CoverSearch::SetCost); zero is always true.
   double lower_bound = 0.0;
-  /*!
-   * \brief A guess of its cost in any unit, the same for all candidates: unknown costs of much work
-   * are asked for first. It decides nothing else. 0 for all: costs are asked for all at once.
-   */
+  // A guess of its cost in any unit, the same for all candidates: unknown costs of much work are
+  // asked for first. It decides nothing else. 0 for all: costs are asked for all at once.
   double work = 0.0;
 };
 
-/*!
- * \brief Seconds charged where a value crosses from one part to another; absent functions charge
- * nothing. A value is charged once for each *part* that reads it, however many of that part's
- * nodes read it. All answers must be finite and >= 0, and the same each time.
- */
+// Seconds charged where a value crosses from one part to another; absent functions charge nothing.
+// A value is charged once for each *part* that reads it, however many of that part's
+// nodes read it. All answers must be finite and >= 0, and the same each time.
 struct TransitionCosts {
-  /*! \brief Value of `node`, made by a part of layout class `from`, read by one of `to`. */
+  // Value of `node`, made by a part of layout class `from`, read by one of `to`.
   std::function<double(int node, int from, int to)> between;
-  /*! \brief Graph input or constant `outside` (an id of outside_inputs) read by a part of `to`. */
+  // Graph input or constant `outside` (an id of outside_inputs) read by a part of `to`.
   std::function<double(int outside, int to)> from_outside;
-  /*! \brief Value of `node`, a graph output, made by a part of layout class `from`. */
+  // Value of `node`, a graph output, made by a part of layout class `from`.
   std::function<double(int node, int from)> to_outside;
 };
 
 struct CoverProblem {
   int num_nodes = 0;
-  /*! \brief For each node the nodes that it reads, each smaller than the node. */
+  // For each node the nodes that it reads, each smaller than the node.
   std::vector<std::vector<int>> inputs;
-  /*! \brief A candidate's id is its position here. */
+  // A candidate's id is its position here.
   std::vector<CoverCandidate> candidates;
-  /*! \brief Costs by candidate id; empty when all are unknown. */
+  // Costs by candidate id; empty when all are unknown.
   std::vector<CandidateCost> costs;
   TransitionCosts transitions;
-  /*! \brief For each node the ids of values from outside the graph that it reads; may be empty. */
+  // For each node the ids of values from outside the graph that it reads; may be empty.
   std::vector<std::vector<int>> outside_inputs;
-  /*! \brief Nodes whose value leaves the graph; may be empty. */
+  // Nodes whose value leaves the graph; may be empty.
   std::vector<int> outputs;
 
-  /*!
-   * \brief Throws std::invalid_argument naming the first thing that breaks what is said above,
-   * or a cost that is negative, not finite or above kMaxSeconds.
-   */
+  // Throws std::invalid_argument naming the first thing that breaks what is said above,
+  // or a cost that is negative, not finite or above kMaxSeconds.
   void Validate() const;
 };
 
-/*!
- * \brief The search counts in whole picoseconds, so that sums do not depend on their order and
- * ties are exact. One cost may be at most this large; sums saturate at four times this.
- */
+// The search counts in whole picoseconds, so that sums do not depend on their order and
+// ties are exact. One cost may be at most this large; sums saturate at four times this.
 constexpr double kMaxSeconds = 1.0e6;
 
-/*! \brief True for 0 <= seconds <= kMaxSeconds. */
+// True for 0 <= seconds <= kMaxSeconds.
 bool IsUsableSeconds(double seconds);
 
 }  // namespace tvm::collage

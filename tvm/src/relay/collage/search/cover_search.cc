@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps of the cover search. A plan found with lower bounds in place of unknown costs costs
-// no more than any cover, so once all its own costs are known it is optimal; and each candidate
-// asked for is part of such a plan, the dearest by a guess first. A last resort counts as more than
-// all parts of any plan together, so that a cover with fewer of them costs less. Test:
-// tvm/tests/cpp/search_cover_test.cc.
+// A plan found with lower bounds in place of unknown costs costs no more than any cover, so once
+// all its own costs are known it is optimal; and each candidate asked for is part of such a plan,
+// the dearest by a guess first. A last resort counts as more than all parts of any plan together,
+// so that a cover with fewer of them costs less.
 #include "cover_search.h"
 
 #include <algorithm>
@@ -43,10 +42,8 @@ bool IsLastResort(const CoverProblem& problem, int id) {
   return problem.costs[static_cast<size_t>(id)].status == Status::kLastResort;
 }
 
-/*!
- * \brief No cover costs more than this, with its last resorts for nothing: the sum over all nodes
- * of their share of the dearest candidate that holds them, with all that it may pay for crossings.
- */
+// No cover costs more than this, with its last resorts for nothing: the sum over all nodes of their
+// share of the dearest candidate that holds them, with all that it may pay for crossings.
 Ticks MostOfAnyCover(const CoverProblem& problem, const PartTable& parts) {
   std::vector<Ticks> shares(static_cast<size_t>(problem.num_nodes), 0);
   for (int id = 0; id < parts.num_parts(); ++id) {
@@ -135,10 +132,8 @@ class CoverSearch::Impl {
     stats_.widest_position = std::max(stats_.widest_position, pass.widest);
   }
 
-  /*!
-   * \brief More than any plan costs besides, and little enough that one for each node can be
-   * summed; where both cannot be, since a plan takes hours, a penalty is only very large.
-   */
+  // More than any plan costs besides, and little enough that one for each node can be summed; where
+  // both cannot be, since a plan takes hours, a penalty is only very large.
   void SetPenalty() {
     penalty_ = 0;
     most_without_penalty_ = kInfiniteTicks;
@@ -150,18 +145,16 @@ class CoverSearch::Impl {
     }
   }
 
-  /*! \brief What the plan of these parts counts beside its seconds. */
+  // What the plan of these parts counts beside its seconds.
   Ticks PenaltiesOf(const std::vector<int>& parts) const {
     return penalty_ * std::count_if(parts.begin(), parts.end(),
                                     [this](int id) { return IsLastResort(problem_, id); });
   }
 
-  /*!
-   * \brief A narrow pass, and while that had to cut what might be as good as its plan, wider ones
-   * below it. A plan with unknown costs ends them: its costs are needed before it can be told from
-   * a better one. Last resorts that a cover can do without would fill the first pass: they are left
-   * out of it unless it finds no cover.
-   */
+  // A narrow pass, and while that had to cut what might be as good as its plan, wider ones below
+  // it. A plan with unknown costs ends them: its costs are needed before it can be told from a
+  // better one. Last resorts that a cover can do without would fill the first pass: they are left
+  // out of it unless it finds no cover.
   PassResult Passes(const DualBound& bound) {
     const int64_t most = AtLeastOne(options_.max_states_per_position);
     int64_t width = std::min(AtLeastOne(options_.first_pass_states), most);
@@ -186,12 +179,12 @@ class CoverSearch::Impl {
     return best;
   }
 
-  /*! \brief Could a state that was cut have led to a plan as good? */
+  // Could a state that was cut have led to a plan as good?
   static bool IsCutTooMuch(const PassResult& pass) {
     return pass.cut > 0 && pass.least_cut_cost <= pass.cost;
   }
 
-  /*! \brief Ids of the parts whose costs are unknown, ascending; none where no cover was found. */
+  // Ids of the parts whose costs are unknown, ascending; none where no cover was found.
   std::vector<int> UnknownCosts(const PassResult& pass) const {
     std::vector<int> unknown;
     for (int id : pass.parts) {
@@ -203,10 +196,8 @@ class CoverSearch::Impl {
     return unknown;
   }
 
-  /*!
-   * \brief The candidates of most work among a plan's unknown ones, which are the most likely to
-   * show that it is none of the best: then the others may never be needed. Ascending, as given.
-   */
+  // The candidates of most work among a plan's unknown ones, which are the most likely to show that
+  // it is none of the best: then the others may never be needed. Ascending, as given.
   std::vector<int> AskedFirst(const std::vector<int>& unknown) const {
     const auto work_of = [this](int id) {
       return problem_.candidates[static_cast<size_t>(id)].work;

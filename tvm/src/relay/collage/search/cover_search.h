@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The exact minimum-cost cover: which candidates together cover each node once, can be run
 // one after the other, and cost least. Never measures: it names the costs that it needs.
-// How and why it is exact: docs/cover_search.md. Tested by tests/cpp/search_cover_test.cc.
+// How and why it is exact: docs/cover_search.md.
+// Test: tests/cpp/search_cover_test.cc.
 //
 //   CoverSearch search(std::move(problem));
 //   CoverStep step = search.Step();
@@ -21,50 +22,43 @@
 namespace tvm::collage {
 
 struct CoverSearchOptions {
-  /*!
-   * \brief Most states kept at one position (node) of the graph. Past it the most promising are
-   * kept, the rest counted in CoverStats::states_cut, and the plan says optimal = false.
-   */
+  // Most states kept at one position (node) of the graph. Past it the most promising are kept, the
+  // rest counted in CoverStats::states_cut, and the plan says optimal = false.
   int64_t max_states_per_position = 20000;
-  /*!
-   * \brief A first pass keeps only this many states a position. When a pass had to cut and knows
-   * all costs of its plan, that is the upper bound of a wider one; it never makes the result worse.
-   */
+  // A first pass keeps only this many states a position. When a pass had to cut and knows all costs
+  // of its plan, that is the upper bound of a wider one; it never makes the result worse.
   int64_t first_pass_states = 64;
 };
 
-/*! \brief A cover that can be executed. */
+// A cover that can be executed.
 struct CoverPlan {
-  /*! \brief Candidate ids in an order in which they can run. */
+  // Candidate ids in an order in which they can run.
   std::vector<int> candidates;
-  /*! \brief Sum of the candidates' costs and of all transition costs; last resorts have none. */
+  // Sum of the candidates' costs and of all transition costs; last resorts have none.
   double seconds = 0.0;
-  /*!
-   * \brief No cover with as few last resorts can cost less than this (given the candidates' lower
-   * bounds).
-   */
+  // No cover with as few last resorts can cost less than this (given the candidates' lower bounds).
   double lower_bound_seconds = 0.0;
-  /*! \brief Proven: seconds == lower_bound_seconds. Always so when no limit cut anything. */
+  // Proven: seconds == lower_bound_seconds. Always so when no limit cut anything.
   bool optimal = false;
 };
 
-/*! \brief What one call of CoverSearch::Step came to. */
+// What one call of CoverSearch::Step came to.
 struct CoverStep {
   enum class Kind {
-    kPlan,       ///< `plan` is final: all its costs are known
-    kNeedCosts,  ///< set the costs of `needed`, then step again
-    kNoCover,    ///< no cover, see `uncovered_node` and `message`
+    kPlan,       // `plan` is final: all its costs are known
+    kNeedCosts,  // set the costs of `needed`, then step again
+    kNoCover,    // no cover, see `uncovered_node` and `message`
   };
   Kind kind = Kind::kNoCover;
   CoverPlan plan;
-  /*! \brief Candidate ids, ascending, all of unknown cost; never empty for kNeedCosts. */
+  // Candidate ids, ascending, all of unknown cost; never empty for kNeedCosts.
   std::vector<int> needed;
-  /*! \brief kNoCover: the first node that no cover gets past. */
+  // kNoCover: the first node that no cover gets past.
   int uncovered_node = -1;
   std::string message;
 };
 
-/*! \brief How the search went; all counts but those of the problem are sums over all steps. */
+// How the search went; all counts but those of the problem are sums over all steps.
 struct CoverStats {
   int nodes = 0;
   int candidates = 0;
@@ -72,15 +66,15 @@ struct CoverStats {
   int costs_asked = 0;
   int64_t states_generated = 0;
   int64_t states_expanded = 0;
-  /*! \brief Most states at one position in any pass. */
+  // Most states at one position in any pass.
   int64_t widest_position = 0;
-  /*! \brief States dropped since they could not beat a known plan (exact). */
+  // States dropped since they could not beat a known plan (exact).
   int64_t states_bounded = 0;
-  /*! \brief States dropped by max_states_per_position (not exact; 0 when no limit bound). */
+  // States dropped by max_states_per_position (not exact; 0 when no limit bound).
   int64_t states_cut = 0;
-  /*! \brief Candidates whose cost turned out below its lower bound (see SetCost). */
+  // Candidates whose cost turned out below its lower bound (see SetCost).
   int bounds_broken = 0;
-  /*! \brief What no cover can cost less than by the bound alone, before the last step's passes. */
+  // What no cover can cost less than by the bound alone, before the last step's passes.
   double bound_seconds = 0.0;
   double seconds = 0.0;
 
@@ -90,26 +84,22 @@ struct CoverStats {
 
 class CoverSearch {
  public:
-  /*! \brief Throws std::invalid_argument when the problem breaks its preconditions. */
+  // Throws std::invalid_argument when the problem breaks its preconditions.
   explicit CoverSearch(CoverProblem problem, CoverSearchOptions options = {});
   ~CoverSearch();
   CoverSearch(CoverSearch&&) noexcept;
   CoverSearch& operator=(CoverSearch&&) noexcept;
 
-  /*!
-   * \brief Tells the cost of one candidate; may be called for any candidate at any time, so that
-   * equal candidates can share one measurement. Throws std::invalid_argument for a bad id or cost.
-   * A cost below its candidate's lower bound shows that whoever gave the bounds is wrong about more
-   * than this one: all bounds are zero from then on, so that the plan is optimal without them.
-   */
+  // Tells the cost of one candidate; may be called for any candidate at any time, so that equal
+  // candidates can share one measurement. Throws std::invalid_argument for a bad id or cost. A cost
+  // below its candidate's lower bound shows that whoever gave the bounds is wrong about more than
+  // this one: all bounds are zero from then on, so that the plan is optimal without them.
   void SetCost(int candidate, CandidateCost cost);
-  /*!
-   * \brief Finds the best cover with the lower bounds in place of unknown costs. Final when all
-   * its costs are known; else asks for those that are not, without a wider pass, and of these only
-   * for the ones that hold most of the work where candidates say how much they do. Ties: fewest
-   * parts, then the least candidate ids, compared in the order of the parts' first nodes. Once all
-   * costs are known one step gives the plan.
-   */
+  // Finds the best cover with the lower bounds in place of unknown costs. Final when all
+  // its costs are known; else asks for those that are not, without a wider pass, and of these only
+  // for the ones that hold most of the work where candidates say how much they do. Ties: fewest
+  // parts, then the least candidate ids, compared in the order of the parts' first nodes. Once all
+  // costs are known one step gives the plan.
   CoverStep Step();
 
   const CoverProblem& problem() const;

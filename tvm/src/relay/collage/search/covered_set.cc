@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Word loops of CoveredSet. Test: tvm/tests/cpp/search_states_test.cc.
 #include "covered_set.h"
 
 #include <cassert>

@@ -10,10 +10,10 @@
 
 namespace tvm::collage {
 
-/*! \brief Nodes of one candidate as words from an offset on; first and last word are not zero. */
+// Nodes of one candidate as words from an offset on; first and last word are not zero.
 struct NodeWords {
   NodeWords() = default;
-  /*! \brief Needs ascending nodes, at least one. */
+  // Needs ascending nodes, at least one.
   explicit NodeWords(const std::vector<int>& nodes);
 
   bool Contains(int node) const {
@@ -26,10 +26,8 @@ struct NodeWords {
   std::vector<uint64_t> words;
 };
 
-/*!
- * \brief Canonical: equal sets have equal offset and words. words[0] is not all ones, the last
- * word is not zero.
- */
+// Canonical: equal sets have equal offset and words. words[0] is not all ones, the last
+// word is not zero.
 class CoveredSet {
  public:
   CoveredSet() = default;
@@ -46,13 +44,13 @@ class CoveredSet {
     return (words_[word] >> (node % 64) & 1) != 0;
   }
   bool Intersects(const NodeWords& nodes) const;
-  /*! \brief Adds nodes none of which are in the set. */
+  // Adds nodes none of which are in the set.
   void Add(const NodeWords& nodes);
-  /*! \brief Least node that is not in the set; may lie past the end of the graph. */
+  // Least node that is not in the set; may lie past the end of the graph.
   int FirstUncovered() const {
     return offset_ * 64 + (words_.empty() ? 0 : __builtin_ctzll(~words_.front()));
   }
-  /*! \brief Whether no node >= node is in the set. */
+  // Whether no node >= node is in the set.
   bool IsEmptyFrom(int node) const;
 
  private:

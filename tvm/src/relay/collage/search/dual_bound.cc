@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dual ascent. Test: tvm/tests/cpp/search_bound_test.cc.
 #include "dual_bound.h"
 
 #include <algorithm>
@@ -18,7 +17,7 @@ constexpr int kPatience = 16;
 constexpr Ticks kWorthwhile = 10000;
 constexpr int kMostRounds = 256;
 
-/*! \brief What is known of the cost, with the crossings that every cover pays; -1: not usable. */
+// What is known of the cost, with the crossings that every cover pays; -1: not usable.
 Ticks KnownPart(const CoverProblem& problem, const PartTable& parts, int id, Ticks penalty) {
   const CandidateCost& cost = problem.costs[id];
   const Ticks fixed = parts.transitions().Fixed(id);
@@ -76,7 +75,7 @@ void DualBound::SetSlots() {
   prices_.charged = prices_.returned;
 }
 
-/*! \brief What can be charged to a reader on `to`, if makers of the class `but` do not matter. */
+// What can be charged to a reader on `to`, if makers of the class `but` do not matter.
 Ticks DualBound::ChargeableBut(int node, int but, int to, const Prices& prices) const {
   const TransitionTable& transitions = parts_.transitions();
   const Ticks* returned = prices.returned.data() + Slot(node);
@@ -88,11 +87,9 @@ Ticks DualBound::ChargeableBut(int node, int but, int to, const Prices& prices) 
   return least;
 }
 
-/*!
- * \brief How much more makers of the class can return that readers can be charged: until makers of
- * another class are all that sets that, or one of these has nothing to spare. Fills `makers` with
- * the class's, each with how many readers it does not hold.
- */
+// How much more makers of the class can return that readers can be charged: until makers of another
+// class are all that sets that, or one of these has nothing to spare. Fills `makers` with the
+// class's, each with how many readers it does not hold.
 Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
                               std::vector<std::pair<int, int>>* makers) const {
   const TransitionTable& transitions = parts_.transitions();
@@ -118,7 +115,7 @@ Ticks DualBound::MostToReturn(int node, int maker_class, const Prices& prices,
   return most;
 }
 
-/*! \brief Shifts what makers of the node's value can spare to its readers, class by class. */
+// Shifts what makers of the node's value can spare to its readers, class by class.
 void DualBound::Shift(int node, Prices* prices) const {
   const TransitionTable& transitions = parts_.transitions();
   for (int maker_class = 0; maker_class < transitions.NumMakerClasses(node); ++maker_class) {
@@ -143,7 +140,7 @@ void DualBound::Shift(int node, Prices* prices) const {
   }
 }
 
-/*! \brief Raises prices, then once more by what crossings can be shifted to. */
+// Raises prices, then once more by what crossings can be shifted to.
 void DualBound::Ascend(const std::vector<int>& order, Prices* prices) const {
   Raise(order, prices);
   if (dependent_.empty()) return;
@@ -151,7 +148,7 @@ void DualBound::Ascend(const std::vector<int>& order, Prices* prices) const {
   Raise(order, prices);
 }
 
-/*! \brief Raises each price by what all candidates that hold its node still allow. */
+// Raises each price by what all candidates that hold its node still allow.
 void DualBound::Raise(const std::vector<int>& order, Prices* prices) const {
   for (int node : order) {
     Ticks least = kInfiniteTicks;
@@ -170,7 +167,7 @@ void DualBound::Raise(const std::vector<int>& order, Prices* prices) const {
   prices->sum = std::accumulate(prices->of_node.begin(), prices->of_node.end(), Ticks{0}, AddTicks);
 }
 
-/*! \brief Takes half of a node's price away. */
+// Takes half of a node's price away.
 void DualBound::Lower(int node, Prices* prices) const {
   Ticks& price = prices->of_node[node];
   const Ticks less = price / 2;
@@ -185,7 +182,7 @@ void DualBound::KeepBetter(Prices prices) {
   if (prices.sum >= prices_.sum) prices_ = std::move(prices);
 }
 
-/*! \brief Each node's least equal share of a candidate's cost: good where sizes differ little. */
+// Each node's least equal share of a candidate's cost: good where sizes differ little.
 DualBound::Prices DualBound::EqualShares() const {
   Prices shares = prices_;
   std::fill(shares.of_node.begin(), shares.of_node.end(), kInfiniteTicks);
@@ -206,7 +203,7 @@ DualBound::Prices DualBound::EqualShares() const {
   return shares;
 }
 
-/*! \brief From prices of zero to the best that the orders, and rounds from there, lead to. */
+// From prices of zero to the best that the orders, and rounds from there, lead to.
 void DualBound::Improve(const std::vector<std::vector<int>>& orders) {
   const Prices zero = prices_;
   Prices shares = EqualShares();

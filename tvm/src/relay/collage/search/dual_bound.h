@@ -41,22 +41,20 @@ namespace tvm::collage {
 
 class DualBound {
  public:
-  /*! \brief Needs one cost for each part; `penalty` is what a last resort counts as. */
+  // Needs one cost for each part; `penalty` is what a last resort counts as.
   DualBound(const CoverProblem& problem, const PartTable& parts, Ticks penalty = 0);
 
-  /*! \brief First node that no usable candidate holds, or -1. Others need that there is none. */
+  // First node that no usable candidate holds, or -1. Others need that there is none.
   int unheld_node() const { return unheld_node_; }
   bool IsUsable(int part) const { return prices_.reduced[part] >= 0; }
-  /*! \brief Bound of the whole graph. */
+  // Bound of the whole graph.
   Ticks Base() const { return prices_.sum; }
   Ticks Price(int node) const { return prices_.of_node[node]; }
-  /*! \brief Needs IsUsable(part). */
+  // Needs IsUsable(part).
   Ticks Reduced(int part) const { return prices_.reduced[part]; }
 
-  /*!
-   * \brief What a part of layout class `to` pays for the node's value beyond Reduced, where a maker
-   * of that maker class has paid already and `num_readers` of the part's nodes read it.
-   */
+  // What a part of layout class `to` pays for the node's value beyond Reduced, where a maker of
+  // that maker class has paid already and `num_readers` of the part's nodes read it.
   Ticks Crossing(int node, int maker_class, int to, int num_readers) const {
     const Ticks extra = parts_.transitions().Extra(node, maker_class, to);
     const size_t charged = Slot(node) + static_cast<size_t>(to);

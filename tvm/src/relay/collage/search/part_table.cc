@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds the search's indexes. Test: tvm/tests/cpp/search_states_test.cc.
 #include "part_table.h"
 
 #include <algorithm>

@@ -14,13 +14,13 @@
 
 namespace tvm::collage {
 
-/*! \brief A candidate as the search reads it. */
+// A candidate as the search reads it.
 struct Part {
   std::vector<int> nodes;
   NodeWords words;
-  /*! \brief Nodes outside it that it reads, greatest first (most likely not covered yet). */
+  // Nodes outside it that it reads, greatest first (most likely not covered yet).
   std::vector<int> outside;
-  /*! \brief Nodes of it that others read, ascending. */
+  // Nodes of it that others read, ascending.
   std::vector<int> exits;
   int first() const { return nodes.front(); }
 };
@@ -32,15 +32,15 @@ class PartTable {
   int num_nodes() const { return static_cast<int>(readers_.size()); }
   int num_parts() const { return static_cast<int>(parts_.size()); }
   const Part& part(int id) const { return parts_[id]; }
-  /*! \brief Ids of the parts whose least node is `node`, ascending. */
+  // Ids of the parts whose least node is `node`, ascending.
   const std::vector<int>& StartingAt(int node) const { return starting_at_[node]; }
-  /*! \brief Ids of the parts that hold `node`, ascending. */
+  // Ids of the parts that hold `node`, ascending.
   const std::vector<int>& Holding(int node) const { return holding_[node]; }
-  /*! \brief Ids of the parts that read `node` and do not hold it, ascending. */
+  // Ids of the parts that read `node` and do not hold it, ascending.
   const std::vector<int>& Reading(int node) const { return reading_[node]; }
-  /*! \brief The nodes that read `node`, greatest first. */
+  // The nodes that read `node`, greatest first.
   const std::vector<int>& Readers(int node) const { return readers_[node]; }
-  /*! \brief How many nodes of the part read `node`. */
+  // How many nodes of the part read `node`.
   int NumReaders(int node, const Part& part) const {
     const std::vector<int>& readers = Readers(node);
     return static_cast<int>(std::count_if(readers.begin(), readers.end(),
@@ -59,10 +59,8 @@ class PartTable {
   TransitionTable transitions_;
 };
 
-/*!
- * \brief The cover's parts, each after those that it reads; of the parts that can run, the one with
- * the least first node comes first. Needs a cover with acyclic quotient.
- */
+// The cover's parts, each after those that it reads; of the parts that can run, the one with the
+// least first node comes first. Needs a cover with acyclic quotient.
 std::vector<int> ExecutionOrder(const PartTable& parts, const std::vector<int>& cover);
 
 }  // namespace tvm::collage

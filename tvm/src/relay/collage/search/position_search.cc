@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic programming over positions. Every move goes to a later position, so a position's
-// states are final when it is reached. Test: tvm/tests/cpp/search_cover_test.cc.
+// Dynamic programming over positions. Every move goes to a later position, so a position's states
+// are final when it is reached.
 #include "position_search.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ class Pass : public SuccessorSink {
     return *table;
   }
 
-  /*! \brief A link to the way's last part; the root's has none. */
+  // A link to the way's last part; the root's has none.
   int LinkOf(const Way& way) {
     return way.num_parts == 0 ? Trail::kRoot : trail_.Append(way.link, way.part);
   }

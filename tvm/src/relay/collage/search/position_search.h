@@ -15,20 +15,20 @@
 namespace tvm::collage {
 
 struct PassLimits {
-  /*! \brief Most states to keep and expand at one position; twice as many are held for a moment. */
+  // Most states to keep and expand at one position; twice as many are held for a moment.
   int64_t max_states = 0;
-  /*! \brief States above this reduced cost are dropped: a cover of this cost is known. */
+  // States above this reduced cost are dropped: a cover of this cost is known.
   Ticks upper_bound = kInfiniteTicks;
 };
 
 struct PassResult {
   bool is_found = false;
-  /*! \brief Reduced cost of the best cover found, and its parts by first nodes. */
+  // Reduced cost of the best cover found, and its parts by first nodes.
   Ticks cost = kInfiniteTicks;
   std::vector<int> parts;
-  /*! \brief Least reduced cost of a state cut by max_states: no cover can be below both. */
+  // Least reduced cost of a state cut by max_states: no cover can be below both.
   Ticks least_cut_cost = kInfiniteTicks;
-  /*! \brief The furthest position that states reached, where not all was covered. */
+  // The furthest position that states reached, where not all was covered.
   int first_uncovered = 0;
 
   int64_t generated = 0;
@@ -38,7 +38,7 @@ struct PassResult {
   int64_t widest = 0;
 };
 
-/*! \brief Needs that every node is held by a usable part, and max_states >= 1. */
+// Needs that every node is held by a usable part, and max_states >= 1.
 PassResult RunPass(const PartTable& parts, const DualBound& bound, const PassLimits& limits);
 
 }  // namespace tvm::collage

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// State tables and trails. Test: tvm/tests/cpp/search_states_test.cc.
 #include "search_state.h"
 
 #include <algorithm>
@@ -166,7 +165,7 @@ bool StateTable::IsSame(const Entry& entry, const SearchState& state) const {
   return true;
 }
 
-/*! \brief A power of two slots, more than entries, each entry in its place. */
+// A power of two slots, more than entries, each entry in its place.
 void StateTable::Rehash(size_t num_slots) {
   slots_.assign(num_slots, 0);
   const size_t mask = slots_.size() - 1;

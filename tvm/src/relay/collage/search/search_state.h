@@ -13,7 +13,7 @@
 
 namespace tvm::collage {
 
-/*! \brief Something a state remembers of a node. */
+// Something a state remembers of a node.
 struct Note {
   int node;
   int value;
@@ -24,29 +24,27 @@ struct Note {
 };
 
 struct SearchState {
-  /*! \brief The first uncovered node, or the number of nodes. */
+  // The first uncovered node, or the number of nodes.
   int position = 0;
   CoveredSet covered;
   // All notes ascending.
-  /*! \brief Covered node that uncovered ones read, uncovered node that it waits for. */
+  // Covered node that uncovered ones read, uncovered node that it waits for.
   std::vector<Note> waits;
-  /*!
-   * \brief Covered node that uncovered ones read, class of its maker. This and the next only for
-   * nodes where the maker matters (TransitionTable::DependsOnMaker).
-   */
+  // Covered node that uncovered ones read, class of its maker. This and the next only for nodes
+  // where the maker matters (TransitionTable::DependsOnMaker).
   std::vector<Note> makers;
-  /*! \brief Uncovered node, layout class of a used part that reads it: one note a part. */
+  // Uncovered node, layout class of a used part that reads it: one note a part.
   std::vector<Note> readers;
 };
 
-/*! \brief The parts on the way to a state: a tree that grows at its leaves, by link number. */
+// The parts on the way to a state: a tree that grows at its leaves, by link number.
 class Trail {
  public:
   static constexpr int kRoot = -1;
 
   int Append(int link, int part);
   std::vector<int> PartsTo(int link) const;
-  /*! \brief Whether a's list of parts comes before b's. Both must be equally long. */
+  // Whether a's list of parts comes before b's. Both must be equally long.
   bool ComesBefore(int a, int b) const;
 
  private:
@@ -57,10 +55,8 @@ class Trail {
   std::vector<Link> links_;
 };
 
-/*!
- * \brief One way to a state: `part` after those of `link`. It is no link itself before the state is
- * expanded, so that the trail grows by the states expanded, not by all that were met.
- */
+// One way to a state: `part` after those of `link`. It is no link itself before the state is
+// expanded, so that the trail grows by the states expanded, not by all that were met.
 struct Way {
   Ticks cost = 0;
   int num_parts = 0;
@@ -68,31 +64,29 @@ struct Way {
   int part = -1;
 };
 
-/*! \brief Lowest cost, then fewest parts, then the parts' ids in order. */
+// Lowest cost, then fewest parts, then the parts' ids in order.
 bool IsBetter(const Way& a, const Way& b, const Trail& trail);
 
-/*!
- * \brief The states met at one position with the best way to each, in the order first met.
- * Key: the state (its position is the table's). Hit: the better way stays. Of more than
- * `max_states` the most promising stay, those of least cost, with one that covers nothing past its
- * position among them: it can always go on by single nodes, where these are candidates, so cutting
- * does not lose every cover. At most twice as many are held for a moment.
- */
+// The states met at one position with the best way to each, in the order first met.
+// Key: the state (its position is the table's). Hit: the better way stays. Of more than
+// `max_states` the most promising stay, those of least cost, with one that covers nothing past its
+// position among them: it can always go on by single nodes, where these are candidates, so cutting
+// does not lose every cover. At most twice as many are held for a moment.
 class StateTable {
  public:
   StateTable(int position, int64_t max_states) : position_(position), max_states_(max_states) {}
 
   size_t size() const { return entries_.size(); }
-  /*! \brief Adds the state or betters the way to it, unless a way as good is known. */
+  // Adds the state or betters the way to it, unless a way as good is known.
   void Offer(const SearchState& state, const Way& way, const Trail& trail);
-  /*! \brief Leaves no more than `max_states`: before they are expanded. */
+  // Leaves no more than `max_states` before they are expanded.
   void CutToLimit();
   const Way& way(size_t index) const { return entries_[index].way; }
   SearchState State(size_t index) const;
 
-  /*! \brief Most states held at a time. */
+  // Most states held at a time.
   int64_t most_held() const { return most_held_; }
-  /*! \brief States cut, and the least cost of a way to one of them. */
+  // States cut, and the least cost of a way to one of them.
   int64_t num_cut() const { return num_cut_; }
   Ticks least_cut_cost() const { return least_cut_cost_; }
 

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// The moves described in successors.h. Test: tvm/tests/cpp/search_states_test.cc.
 #include "successors.h"
 
 #include <algorithm>
@@ -7,7 +6,7 @@
 namespace tvm::collage {
 namespace {
 
-/*! \brief The notes of one node, in notes sorted by node. */
+// The notes of one node, in notes sorted by node.
 std::pair<const Note*, const Note*> NotesOf(const std::vector<Note>& notes, int node) {
   const auto first = std::lower_bound(notes.begin(), notes.end(), node,
                                       [](const Note& note, int n) { return note.node < n; });
@@ -31,7 +30,7 @@ bool Successors::HasUncoveredReader(int node) const {
   return false;
 }
 
-/*! \brief Sets waits_; false when using the part would close a cycle. */
+// Sets waits_; false when using the part would close a cycle.
 bool Successors::FindWaits(const SearchState& state, const Part& part) {
   waits_.clear();
   for (int read : part.outside) {
@@ -49,7 +48,7 @@ bool Successors::FindWaits(const SearchState& state, const Part& part) {
   return true;
 }
 
-/*! \brief Sets next_.waits. */
+// Sets next_.waits.
 void Successors::CarryWaits(const SearchState& state, const Part& part) {
   next_.waits.clear();
   for (size_t i = 0; i < state.waits.size();) {
@@ -79,7 +78,7 @@ void Successors::CarryWaits(const SearchState& state, const Part& part) {
   next_.waits.erase(std::unique(next_.waits.begin(), next_.waits.end()), next_.waits.end());
 }
 
-/*! \brief Sets next_.makers and next_.readers. */
+// Sets next_.makers and next_.readers.
 void Successors::CarryTransitions(const SearchState& state, int id) {
   const TransitionTable& transitions = parts_.transitions();
   const Part& part = parts_.part(id);
@@ -107,7 +106,7 @@ void Successors::CarryTransitions(const SearchState& state, int id) {
   std::sort(next_.readers.begin(), next_.readers.end());
 }
 
-/*! \brief What the part pays on top for the makers it reads, and its readers so far for it. */
+// What the part pays on top for the makers it reads, and its readers so far for it.
 Ticks Successors::TransitionCost(const SearchState& state, int id) const {
   const TransitionTable& transitions = parts_.transitions();
   if (!transitions.IsAnyDependent()) return 0;

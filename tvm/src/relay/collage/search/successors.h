@@ -35,11 +35,11 @@
 
 namespace tvm::collage {
 
-/*! \brief Takes the successors of one state. */
+// Takes the successors of one state.
 class SuccessorSink {
  public:
   virtual ~SuccessorSink() = default;
-  /*! \brief Using `part` at reduced cost `cost` leads to `next`, which is only lent. */
+  // Using `part` at reduced cost `cost` leads to `next`, which is only lent.
   virtual void OnSuccessor(const SearchState& next, Ticks cost, int part) = 0;
 };
 
@@ -47,10 +47,8 @@ class Successors {
  public:
   Successors(const PartTable& parts, const DualBound& bound) : parts_(parts), bound_(bound) {}
 
-  /*!
-   * \brief Needs state.position < number of nodes. Leaves out parts whose reduced cost is above
-   * `most`; crossings can still bring a successor above it.
-   */
+  // Needs state.position < number of nodes. Leaves out parts whose reduced cost is above `most`;
+  // crossings can still bring a successor above it.
   void Visit(const SearchState& state, Ticks most, SuccessorSink* sink);
 
  private:

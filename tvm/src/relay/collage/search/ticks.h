@@ -11,17 +11,17 @@ namespace tvm::collage {
 using Ticks = int64_t;
 
 constexpr double kTicksPerSecond = 1.0e12;
-/*! \brief "Cannot be used", and what sums saturate at; twice this still fits. */
+// "Cannot be used", and what sums saturate at; twice this still fits.
 constexpr Ticks kInfiniteTicks = int64_t{4} * 1000 * 1000 * 1000 * 1000 * 1000 * 1000;
 
-/*! \brief Needs 0 <= seconds <= kMaxSeconds. */
+// Needs 0 <= seconds <= kMaxSeconds.
 inline Ticks ToTicks(double seconds) {
   return static_cast<Ticks>(std::llround(seconds * kTicksPerSecond));
 }
 
 inline double ToSeconds(Ticks ticks) { return static_cast<double>(ticks) / kTicksPerSecond; }
 
-/*! \brief a + b for a, b in [0, kInfiniteTicks], saturating. */
+// a + b for a, b in [0, kInfiniteTicks], saturating.
 inline Ticks AddTicks(Ticks a, Ticks b) {
   const Ticks sum = a + b;
   return sum < kInfiniteTicks ? sum : kInfiniteTicks;

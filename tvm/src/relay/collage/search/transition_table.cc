@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks, checks and splits transition costs. Test: tvm/tests/cpp/search_states_test.cc.
 #include "transition_table.h"
 
 #include <algorithm>
@@ -23,7 +22,7 @@ bool ReadsOutside(const CoverProblem& problem) {
   return problem.transitions.from_outside && !problem.outside_inputs.empty();
 }
 
-/*! \brief What crossing the border of the graph costs the candidate. */
+// What crossing the border of the graph costs the candidate.
 Ticks GraphBorderTicks(const CoverProblem& problem, const std::vector<char>& is_output, int id) {
   const CoverCandidate& candidate = problem.candidates[id];
   Ticks ticks = 0;

@@ -14,31 +14,30 @@ namespace tvm::collage {
 
 class TransitionTable {
  public:
-  /*! \brief `outside[id]` are the nodes that candidate id reads but does not hold. */
+  // `outside[id]` are the nodes that candidate id reads but does not hold.
   TransitionTable(const CoverProblem& problem, const std::vector<std::vector<int>>& outside);
 
-  /*! \brief Dense number of a candidate's layout class. */
+  // Dense number of a candidate's layout class.
   int LayoutClassOf(int candidate) const { return layout_class_of_[candidate]; }
-  /*! \brief What the candidate pays for crossings in every cover that uses it. */
+  // What the candidate pays for crossings in every cover that uses it.
   Ticks Fixed(int candidate) const { return fixed_[candidate]; }
 
-  /*! \brief Whether DependsOnMaker holds for any node. */
+  // Whether DependsOnMaker holds for any node.
   bool IsAnyDependent() const { return is_any_dependent_; }
-  /*! \brief Whether it matters to any reader what class of part made the node's value. */
+  // Whether it matters to any reader what class of part made the node's value.
   bool DependsOnMaker(int node) const { return values_[node].classes > 1; }
   int NumMakerClasses(int node) const { return values_[node].classes; }
   int NumLayoutClasses() const { return static_cast<int>(num_layout_classes_); }
-  /*! \brief Makers of one class charge every reader of the node the same. */
+  // Makers of one class charge every reader of the node the same.
   int MakerClassOf(int node, int layout_class) const {
     return values_[node].class_of[layout_class];
   }
-  /*! \brief What a reader of layout class `to` pays beyond Fixed for a maker of that maker class.
-   */
+  // What a reader of layout class `to` pays beyond Fixed for a maker of that maker class.
   Ticks Extra(int node, int maker_class, int to) const {
     return values_[node]
         .extra[static_cast<size_t>(maker_class) * num_layout_classes_ + static_cast<size_t>(to)];
   }
-  /*! \brief The most that any reader of the node pays beyond Fixed. */
+  // The most that any reader of the node pays beyond Fixed.
   Ticks MostExtra(int node) const {
     const std::vector<Ticks>& extra = values_[node].extra;
     return extra.empty() ? 0 : *std::max_element(extra.begin(), extra.end());

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file conv_winograd.cc
- * \brief Which convolutions run by Winograd's algorithm, and their step.
- */
 #include "conv_winograd.h"
 
 #include <tvm/runtime/logging.h>
@@ -20,21 +16,19 @@
 #include "kernels.h"
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 using winograd::PostOp;
 
-/*! \brief With leading axes of extent (or stride, ...) `fill`, so that there are three. */
+// With leading axes of extent (or stride, ...) `fill`, so that there are three.
 Dims Spatial(const Dims& values, size_t skip, int64_t fill) {
   Dims result(values.begin() + skip, values.end());
   result.insert(result.begin(), 3 - result.size(), fill);
   return result;
 }
 
-/*! \brief The window over an image or a volume in one group; nothing for another convolution. */
+// The window over an image or a volume in one group; nothing for another convolution.
 std::optional<winograd::Window> WindowOf(const NodeDesc& node, const Dims& weights) {
   const Dims& strides = node.Ints("strides");
   const Dims& dilation = node.Ints("dilation");
@@ -63,18 +57,18 @@ winograd::Strides StridesOf(const Dims& axes) {
   return {axes[0], axes[1], spatial[0], spatial[1], spatial[2]};
 }
 
-/*! \brief Results that are computed at once, of depths, rows and columns. */
+// Results that are computed at once, of depths, rows and columns.
 std::string TileOf(const winograd::Form& form) {
   return std::to_string(form.depths.outputs) + "x" + std::to_string(form.rows.outputs) + "x" +
          std::to_string(form.columns.outputs);
 }
 
-/*! \brief As a node names it (kernels.h). */
+// As a node names it (kernels.h).
 std::string ImplementationOf(const winograd::Kernel& kernel, const winograd::Form& form) {
   return std::string(kernel.name) + ":" + TileOf(form);
 }
 
-/*! \brief The one that the node names, else the one that is expected to take least. */
+// The one that the node names, else the one that is expected to take least.
 const winograd::Fit& Chosen(const winograd::Kernel& kernel, const std::vector<winograd::Fit>& fits,
                             const NodeDesc& node) {
   const std::string named = KernelOf(node).implementation;
@@ -86,13 +80,13 @@ const winograd::Fit& Chosen(const winograd::Kernel& kernel, const std::vector<wi
 
 bool IsElementwise(const PostOpDesc& op) { return op.input < 0; }
 
-/*! \brief The node's post-ops: what the kernel does, then what follows as steps of their own. */
+// The node's post-ops: what the kernel does, then what follows as steps of their own.
 struct Epilogue {
   std::vector<PostOp> own;
   std::vector<PostOpDesc> after;
 };
 
-/*! \brief Nothing when there is an operand that the kernel cannot take. */
+// Nothing when there is an operand that the kernel cannot take.
 std::optional<Epilogue> SplitPostOps(const NodeDesc& node) {
   static const auto* kinds = new std::map<std::string, PostOp::Kind>{
       {"sum", PostOp::kSum},
@@ -118,7 +112,7 @@ std::optional<Epilogue> SplitPostOps(const NodeDesc& node) {
   return found;
 }
 
-/*! \brief always and never by a kernel that the node names, else by the target's option; auto. */
+// always and never by a kernel that the node names, else by the target's option; auto.
 std::string Wanted(const NodeDesc& node) {
   const std::string form = KernelOf(node).form;
   if (!form.empty()) return form == "winograd" ? "always" : "never";
@@ -187,6 +181,4 @@ bool EmitWinograd(Planner* planner, const NodeDesc& node, const Value& weights,
   return false;
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file executable.cc
- * \brief Calls of a plan and the memory that each owns.
- */
 #include "executable.h"
 
 #include <tvm/runtime/threading_backend.h>
@@ -11,19 +7,17 @@
 
 #include "../partition/round_up.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 
 namespace {
 
-/*! \brief Where the scratchpad begins in a block, behind the arena. */
+// Where the scratchpad begins in a block, behind the arena.
 int64_t ScratchOffset(const Plan& plan) { return partition::RoundUp(plan.arena_bytes, kAlignment); }
 
-/*! \brief So many bytes behind data. */
+// So many bytes behind data.
 void* At(void* data, int64_t bytes) { return static_cast<char*>(data) + bytes; }
 
-/*! \brief What is to be pointed at a tensor of the caller's, from which byte on. */
+// What is to be pointed at a tensor of the caller's, from which byte on.
 struct OfCaller {
   dnnl_memory_t memory;
   int index;
@@ -66,7 +60,7 @@ struct Executable::Call {
     return memories.back().get();
   }
 
-  /*! \brief Points what lies in the borrowed block there; it mostly is that of the last call. */
+  // Points what lies in the borrowed block there; it mostly is that of the last call.
   void Bind(char* data) {
     if (data == block) return;
     for (const auto& [memory, offset] : in_block) {
@@ -75,8 +69,8 @@ struct Executable::Call {
     block = data;
   }
 
-  /*! \brief So much memory for a kernel of ours: that of the plan, or when a call has more threads
-   * than who made it, a block beside it that is kept for the next. */
+  // So much memory for a kernel of ours: that of the plan, or when a call has more threads than who
+  // made it, a block beside it that is kept for the next.
   void* Scratch(const Plan& plan, int64_t bytes) {
     if (bytes <= plan.scratch_bytes) return block + ScratchOffset(plan);
     if (bytes > larger_bytes) {
@@ -121,7 +115,7 @@ void Executable::Release(std::unique_ptr<Call> call) {
   idle_.push_back(std::move(call));
 }
 
-/*! \brief Where a step's operands are in this call. */
+// Where a step's operands are in this call.
 const std::vector<void*>& Executable::DataOf(Call* call, size_t step) {
   call->data.clear();
   for (const dnnl_exec_arg_t& arg : call->args[step]) {
@@ -159,6 +153,4 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
   Release(std::move(call));
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

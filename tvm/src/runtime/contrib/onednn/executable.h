@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file executable.h
- * \brief Runs a Plan; any number of threads may call at once.
- *
- * Each running call has its own argument lists, which are kept for the next call, and borrows a
- * block for arena and scratchpad, so that from the second call on nothing is allocated. Tested by
- * backends/test_contract.py (threads) and backends/dnnl/test_scratch.py.
- */
+// Runs a Plan; any number of threads may call at once.
+//
+// Each running call has its own argument lists, which are kept for the next call, and borrows a
+// block for arena and scratchpad, so that from the second call on nothing is allocated.
+// Test: backends/test_contract.py (threads), backends/dnnl/test_scratch.py.
 #pragma once
 
 #include <memory>
@@ -18,9 +15,7 @@
 #include "../partition/partition_module.h"
 #include "plan.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 
 class Executable final : public partition::Program {
  public:
@@ -41,6 +36,4 @@ class Executable final : public partition::Program {
   std::vector<std::unique_ptr<Call>> idle_;
 };
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

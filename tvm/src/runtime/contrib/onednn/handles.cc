@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file handles.cc
- * \brief Memory descriptors: creation and views.
- */
 #include "handles.h"
 
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 
 std::string Implementation(const PrimitiveDesc& pd) {
   const char* name = "";
@@ -218,6 +212,4 @@ bool MemDesc::operator==(const MemDesc& other) const {
   return GetApi().memory_desc_equal(raw_.get(), other.raw_.get());
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file kernels.cc
- * \brief Names of kernels, and which there are.
- */
 #include "kernels.h"
 
 #include <tvm/runtime/container/array.h>
@@ -19,13 +15,11 @@
 
 #include "planner.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
-/*! \brief The forms of each kind of node that has several kernels: first the usual one, which is
- * empty where it depends on more than the kind. */
+// The forms of each kind of node that has several kernels: first the usual one, which is empty
+// where it depends on more than the kind.
 const std::vector<std::string>& FormsOf(const std::string& kind) {
   static const auto* table = new std::map<std::string, std::vector<std::string>>{
       {"inner_product", {"inner_product", "matmul"}},
@@ -37,7 +31,7 @@ const std::vector<std::string>& FormsOf(const std::string& kind) {
   return found == table->end() ? *none : found->second;
 }
 
-/*! \brief Constants of a description of which only the sizes matter. */
+// Constants of a description of which only the sizes matter.
 std::vector<std::shared_ptr<void>> Zeros(const GraphDesc& graph) {
   std::vector<std::shared_ptr<void>> zeros;
   for (const int tensor : graph.constants) {
@@ -95,6 +89,4 @@ TVM_REGISTER_GLOBAL("collage.onednn.kernels").set_body_typed([](runtime::String 
   return names;
 });
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file nested_buffers.cc
- * \brief Where buffers may lie in one another.
- */
 #include "nested_buffers.h"
 
 #include <algorithm>
@@ -10,19 +6,17 @@
 
 #include "plan.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
-/*! \brief Adds the places in `outermost` of all buffers in `buffer` that steps write. */
+// Adds the places in `outermost` of all buffers in `buffer` that steps write.
 void FindWritten(const std::vector<Buffer>& buffers, int buffer, std::vector<BufferPlace>* found) {
   if (buffers[buffer].parts.empty()) found->push_back({buffer, PlaceOf(buffers, buffer).begin});
   for (int part : buffers[buffer].parts) FindWritten(buffers, part, found);
 }
 
-/*! \brief Whether all that is written in an outermost buffer is inside of one of the parts that
- * lie in it: then the parts hold the same there, and what else it has is not in their way. */
+// Whether all that is written in an outermost buffer is inside of one of the parts that
+// lie in it: then the parts hold the same there, and what else it has is not in their way.
 bool HoldsNothingElse(const std::vector<Buffer>& buffers, int outermost,
                       const std::vector<int>& parts) {
   std::vector<BufferPlace> written;
@@ -80,6 +74,4 @@ std::vector<bool> Nest(std::vector<Buffer>* buffers, int whole,
   return is_nested;
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onednn_api.cc
- * \brief Finds, opens and checks libdnnl.so.3.
- */
 #include "onednn_api.h"
 
 #include <dlfcn.h>
@@ -17,9 +13,7 @@
 #include "../partition/open_library.h"
 #include "../winograd/winograd.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 using partition::Opened;
@@ -40,7 +34,7 @@ const char* StatusName(dnnl_status_t status) {
   }
 }
 
-/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+// Fills the table and the version from an open file; returns "" or why it won't do.
 std::string Load(void* library, Opened<Api>* opened) {
   Api& api = opened->api;
   std::string missing;
@@ -96,7 +90,7 @@ bool Has(dnnl_cpu_isa_t isa) {
   return (GetApi().get_effective_cpu_isa() & isa) == isa;  // sets of instructions are bits
 }
 
-/*! \brief As in "AVX512_CORE_VNNI", the words of ONEDNN_MAX_CPU_ISA. */
+// As in "AVX512_CORE_VNNI", the words of ONEDNN_MAX_CPU_ISA.
 std::string EffectiveIsa() {
   static const auto* names = new std::map<int, std::string>{
       {dnnl_cpu_isa_sse41, "SSE41"},
@@ -179,6 +173,4 @@ TVM_REGISTER_GLOBAL("collage.onednn.version").set_body_typed([]() -> runtime::St
          std::to_string(winograd::kVersion) + ", " + EffectiveIsa();
 });
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

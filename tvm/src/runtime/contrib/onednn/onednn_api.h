@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onednn_api.h
- * \brief oneDNN's C functions as a table that is filled from libdnnl.so.3 on first use.
- *
- * Nothing of oneDNN is linked: libtvm_collage_runtime.so loads (and other backends work) where
- * oneDNN is absent, and a model that needs it gets one clear error naming what was tried.
- * Precondition: oneDNN >= 3.2 headers at compile time. Tested by backends/dnnl/test_errors.py.
- */
+// oneDNN's C functions as a table that is filled from libdnnl.so.3 on first use.
+//
+// Nothing of oneDNN is linked: libtvm_collage_runtime.so loads (and other backends work) where
+// oneDNN is absent, and a model that needs it gets one clear error naming what was tried.
+// Precondition: oneDNN >= 3.2 headers at compile time.
+// Test: backends/dnnl/test_errors.py.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -36,59 +34,52 @@
   X(reorder_primitive_desc_create)
 // clang-format on
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 
-/*! \brief Pointers to the functions above; names as in oneDNN without `dnnl_`. */
+// Pointers to the functions above; names as in oneDNN without `dnnl_`.
 struct Api {
 #define COLLAGE_DNNL_MEMBER(name) decltype(&::dnnl_##name) name = nullptr;
   COLLAGE_DNNL_FUNCTIONS(COLLAGE_DNNL_MEMBER)
 #undef COLLAGE_DNNL_MEMBER
-  /*! \brief How many threads oneDNN takes for a caller, of the OpenMP that it was linked with; null
-   * where it was built with other threads. */
+  // How many threads oneDNN takes for a caller, of the OpenMP that it was linked with; null where
+  // it was built with other threads.
   int (*omp_get_max_threads)() = nullptr;
   void (*omp_set_num_threads)(int) = nullptr;
-  /*! \brief The one CPU engine of the process. */
+  // The one CPU engine of the process.
   dnnl_engine_t engine = nullptr;
 };
 
-/*!
- * \brief The table, loading oneDNN on the first call.
- *
- * Looked for: the file named by environment variable COLLAGE_ONEDNN_LIBRARY and nothing else when
- * that is set; otherwise libdnnl.so.3 by the loader's own search, then in each directory above
- * this library and above TVM's, and in their `lib`. The first of them that is 3.2 or a later 3.x,
- * has all functions and offers a CPU engine is taken; throws with all reasons when none is.
- */
+// The table, loading oneDNN on the first call.
+//
+// Looked for: the file named by environment variable COLLAGE_ONEDNN_LIBRARY and nothing else when
+// that is set; otherwise libdnnl.so.3 by the loader's own search, then in each directory above
+// this library and above TVM's, and in their `lib`. The first of them that is 3.2 or a later 3.x,
+// has all functions and offers a CPU engine is taken; throws with all reasons when none is.
 const Api& GetApi();
 
-/*! \brief Why oneDNN can't be used in this process, or "" when it can. Never throws. */
+// Why oneDNN can't be used in this process, or "" when it can. Never throws.
 std::string WhyUnavailable();
 
-/*! \brief Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi(). */
+// Whether oneDNN has kernels for bfloat16 on this CPU (AVX-512); needs GetApi().
 bool RunsBfloat16();
 
-/*! \brief Why oneDNN's sums of products of bytes may be wrong on this CPU, or "". Never throws.
- *
- * Kernels without VNNI's dot product add pairs of products in 16 bits, and what does not fit is cut
- * off: 255 * 127 + 255 * 127 becomes 32767.
- */
+// Why oneDNN's sums of products of bytes may be wrong on this CPU, or "". Never throws.
+//
+// Kernels without VNNI's dot product add pairs of products in 16 bits, and what does not fit is cut
+// off: 255 * 127 + 255 * 127 becomes 32767.
 std::string WhyBytesAreInexact();
 
-/*! \brief The same error for a primitive that multiplies bytes, by its implementation's name, as in
- * "jit_int8:avx512_core": oneDNN may choose one for lesser CPUs. */
+// The same error for a primitive that multiplies bytes, by its implementation's name, as in
+// "jit_int8:avx512_core": oneDNN may choose one for lesser CPUs.
 void CheckBytesAreExact(const std::string& implementation, const std::string& what);
 
-/*! \brief Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs
- * GetApi().
- */
+// Floats in the widest vectors that oneDNN uses on this CPU: 16, 8, or less; needs GetApi().
 int VectorLanes();
 
-/*! \brief oneDNN's version, as in "3.2.0". */
+// oneDNN's version, as in "3.2.0".
 std::string Version();
 
-/*! \brief While it lives, oneDNN runs on one thread for this thread, and plans so. */
+// While it lives, oneDNN runs on one thread for this thread, and plans so.
 class ScopedOneThread {
  public:
   explicit ScopedOneThread(bool is_wanted);
@@ -100,9 +91,7 @@ class ScopedOneThread {
   int before_ = 0;  // how many threads it had; 0 where nothing was changed
 };
 
-/*! \brief Throws a readable error naming `what` unless status is dnnl_success. */
+// Throws a readable error naming `what` unless status is dnnl_success.
 void CheckStatus(dnnl_status_t status, const std::string& what);
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onednn_module.cc
- * \brief The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
- *
- * Tested by backends/test_contract.py, backends/dnnl/test_module.py.
- */
+// The kind of partition that oneDNN runs: `collage.onednn.create` and loading it again.
+// Test: backends/test_contract.py, backends/dnnl/test_module.py.
 #include <utility>
 
 #include "../partition/partition_module.h"
 #include "executable.h"
 #include "planner.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 std::unique_ptr<partition::Program> Compile(const GraphDesc& graph,
@@ -25,6 +19,4 @@ std::unique_ptr<partition::Program> Compile(const GraphDesc& graph,
     partition::RegisterPartitionKind("onednn", CheckGraph, Compile);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_common.cc
- * \brief Axis orders, attributes and post-ops.
- */
 #include "ops_common.h"
 
 #include <tvm/runtime/logging.h>
@@ -14,9 +10,7 @@
 #include <optional>
 #include <utility>
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 const std::map<std::string, dnnl_alg_kind_t>& EltwiseTable() {
@@ -110,13 +104,10 @@ bool IsEltwise(const std::string& kind) { return EltwiseTable().count(kind) > 0;
 
 void EmitEltwise(Planner* planner, const PostOpDesc& function, const Value& value, int target,
                  const std::string& what) {
-  const Api& api = GetApi();
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.eltwise_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference, EltwiseAlgorithm(function.kind),
-                  value.desc.get(), value.desc.get(), function.alpha, function.beta, attr.get()),
-              what);
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().eltwise_forward_primitive_desc_create,
+                   dnnl_forward_inference, EltwiseAlgorithm(function.kind), value.desc.get(),
+                   value.desc.get(), function.alpha, function.beta);
   planner->Emit(std::move(pd),
                 {{DNNL_ARG_SRC, value.desc, value.buffer}, {DNNL_ARG_DST, value.desc, target}},
                 what);
@@ -146,18 +137,13 @@ struct BinaryPrimitive {
 
 BinaryPrimitive MakeBinary(const std::string& kind, const MemDesc& first, const MemDesc& second,
                            const std::string& what) {
-  BinaryPrimitive made;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(
-      GetApi().binary_primitive_desc_create(made.pd.out(), GetApi().engine, BinaryAlgorithm(kind),
-                                            first.get(), second.get(), first.get(), attr.get()),
-      what);
-  made.first = first;
-  made.second = MemDesc::Query(made.pd, dnnl_query_src_md, 1);
-  return made;
+  PrimitiveDesc pd = NewPrimitive(what, NewAttr().get(), GetApi().binary_primitive_desc_create,
+                                  BinaryAlgorithm(kind), first.get(), second.get(), first.get());
+  const MemDesc chosen = MemDesc::Query(pd, dnnl_query_src_md, 1);
+  return {std::move(pd), first, chosen};
 }
 
-/*! \brief Neighbours in memory that the second operand all has, or all lacks, as one axis. */
+// Neighbours in memory that the second operand all has, or all lacks, as one axis.
 std::pair<Dims, Dims> JoinAxes(const Dims& first, const Dims& second,
                                const std::vector<int>& order) {
   std::pair<Dims, Dims> joined;
@@ -175,7 +161,7 @@ std::pair<Dims, Dims> JoinAxes(const Dims& first, const Dims& second,
   return joined;
 }
 
-/*! \brief The first of the forms with an axis of 1 somewhere, or none, that has a kernel. */
+// The first of the forms with an axis of 1 somewhere, or none, that has a kernel.
 std::optional<BinaryPrimitive> FindKernel(const std::string& kind, dnnl_data_type_t type,
                                           dnnl_data_type_t second_type,
                                           const std::pair<Dims, Dims>& joined,
@@ -260,12 +246,9 @@ Value EmitPRelu(Planner* planner, const Value& value, int slopes,
     given = Reshaped(given, {1, dims[axis], 1});
   }
   const MemDesc wanted = MemDesc::Any(given.desc.dims(), planner->type(slopes));
-  const PrimitiveAttr attr = NewAttr();
-  PrimitiveDesc pd;
-  CheckStatus(GetApi().prelu_forward_primitive_desc_create(pd.out(), GetApi().engine,
-                                                           dnnl_forward_inference, seen.get(),
-                                                           wanted.get(), seen.get(), attr.get()),
-              what);
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().prelu_forward_primitive_desc_create,
+                   dnnl_forward_inference, seen.get(), wanted.get(), seen.get());
   const MemDesc weights = MemDesc::Query(pd, dnnl_query_weights_md, 0);
   const int buffer = planner->RequireFrom(given, weights).buffer;
   const Value result = place(data);
@@ -421,6 +404,4 @@ void EmitPostOps(Planner* planner, const NodeDesc& node, const Value& bare) {
   planner->Define(node.output, value);
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

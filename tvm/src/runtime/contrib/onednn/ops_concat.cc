@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_concat.cc
- * \brief Concatenation, in the layout of the operands.
- *
- * concat: ints.axis, not negative. Where the operands would lie one after the other in the result,
- * the steps that make them write them there. Else oneDNN copies large pieces at the memory's speed,
- * parts of other tensors too, but 15 ns for each of the few channels that a point of an image has
- * in a layout with channels last. Such pieces are copied by us. Tested by
- * backends/dnnl/test_lower.py, backends/dnnl/test_concat.py, backends/dnnl/test_parts.py and
- * backends/dnnl/test_kernels.py.
- */
+// Concatenation, in the layout of the operands.
+//
+// concat: ints.axis, not negative. Where the operands would lie one after the other in the result,
+// the steps that make them write them there. Else oneDNN copies large pieces at the memory's speed,
+// parts of other tensors too, but 15 ns for each of the few channels that a point of an image has
+// in a layout with channels last. Such pieces are copied by us.
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_concat.py, backends/dnnl/test_parts.py,
+// backends/dnnl/test_kernels.py.
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
 
@@ -20,9 +17,7 @@
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 constexpr size_t kMostConcatenated = DNNL_ARG_MULTIPLE_DST - DNNL_ARG_MULTIPLE_SRC;
@@ -40,7 +35,7 @@ void CheckConcat(const partition::NodeChecks& checks) {
   checks.NoPostOps();
 }
 
-/*! \brief What is copied: rows of the result, each a piece of each operand after the other. */
+// What is copied: rows of the result, each a piece of each operand after the other.
 struct Copies {
   int64_t rows = 1;
   int64_t row_bytes = 0;
@@ -76,9 +71,9 @@ void RunOnThreads(const Copies& copies, const std::vector<void*>& data, int num_
   ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
 }
 
-/*! \brief The copies of whole operands that lie as the result, whose axes are in this order in
- * memory, if their pieces are small and of whole numbers. A part would be read from the beginning
- * of its tensor. */
+// The copies of whole operands that lie as the result, whose axes are in this order in memory, if
+// their pieces are small and of whole numbers. A part would be read from the beginning of its
+// tensor.
 std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t axis,
                                   const std::vector<int>& order) {
   const auto place = std::find(order.begin(), order.end(), static_cast<int>(axis));
@@ -98,8 +93,8 @@ std::optional<Copies> SmallPieces(const std::vector<StepArg>& operands, size_t a
   return copies;
 }
 
-/*! \brief The operands; parts of other tensors where they lie if nothing is gained by a copy that
- * has no gaps. */
+// The operands; parts of other tensors where they lie if nothing is gained by a copy that has no
+// gaps.
 std::vector<Value> Operands(Planner* planner, const NodeDesc& node, size_t axis) {
   const int64_t bytes = planner->graph().dtypes[node.output].bytes();
   const bool are_parts = std::all_of(node.inputs.begin(), node.inputs.end(), [&](int tensor) {
@@ -114,7 +109,6 @@ std::vector<Value> Operands(Planner* planner, const NodeDesc& node, size_t axis)
 }
 
 void BuildConcat(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const size_t axis = node.Int("axis");
   const std::vector<Value> operands = Operands(planner, node, axis);
@@ -125,13 +119,10 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
     args.push_back(
         {DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), operands[i].desc, operands[i].buffer});
   }
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.concat_primitive_desc_create(
-                  pd.out(), api.engine,
-                  MemDesc::Any(planner->shape(node.output), planner->type(node.output)).get(),
-                  static_cast<int>(descs.size()), static_cast<int>(axis), descs.data(), attr.get()),
-              what);
+  const MemDesc any = MemDesc::Any(planner->shape(node.output), planner->type(node.output));
+  PrimitiveDesc pd =
+      NewPrimitive(what, NewAttr().get(), GetApi().concat_primitive_desc_create, any.get(),
+                   static_cast<int>(descs.size()), static_cast<int>(axis), descs.data());
   const MemDesc dst_desc = MemDesc::Query(pd, dnnl_query_dst_md);
   const bool lie_in_turn = std::all_of(operands.begin(), operands.end(), [&](const Value& operand) {
     return operand.desc.IsWhole() && operand.desc.IsPieceOf(dst_desc, axis);
@@ -155,6 +146,4 @@ void BuildConcat(Planner* planner, const NodeDesc& node) {
 [[maybe_unused]] const bool registered = RegisterNode("concat", CheckConcat, BuildConcat);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_conv.cc
- * \brief Convolution, also transposed, of one to three spatial axes, any groups, any Relay layout
- * of plain axes.
- *
- * inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
- * dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
- * winograd, kernel (kernels.h) and layout, in which its data and result lie: "any" (oneDNN's
- * choice), "blocked", "channels last". Tested by backends/dnnl/test_lower.py and
- * backends/dnnl/test_layout_choice.py.
- */
+// Convolution, also transposed, of one to three spatial axes, any groups, any Relay layout of plain
+// axes.
+//
+// inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
+// dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
+// winograd, kernel (kernels.h) and layout, in which its data and result lie: "any" (oneDNN's
+// choice), "blocked", "channels last".
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_layout_choice.py.
 #include <tvm/runtime/logging.h>
 
 #include <map>
@@ -22,17 +19,13 @@
 #include "kernels.h"
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
-/*!
- * \brief The weights' plain desc as (O, I, spatial), or (groups, O / groups, I / groups, spatial).
- *
- * TVM has two forms for depthwise weights with a multiplier, (C * m, 1, ...) and (C, m, ...); both
- * are the same numbers in the same order. With G the layout has an axis of groups already.
- */
+// The weights' plain desc as (O, I, spatial), or (groups, O / groups, I / groups, spatial).
+//
+// TVM has two forms for depthwise weights with a multiplier, (C * m, 1, ...) and (C, m, ...); both
+// are the same numbers in the same order. With G the layout has an axis of groups already.
 Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
                    int64_t out_channels, int64_t groups) {
   const std::string& layout = node.Str("kernel_layout");
@@ -55,18 +48,16 @@ Value PlainWeights(Planner* planner, const NodeDesc& node, int64_t in_channels,
   return {*view, plain.buffer};
 }
 
-/*! \brief What stands before the last axis, with one number more there. */
+// What stands before the last axis, with one number more there.
 Dims WithRow(Dims dims, int64_t row) {
   dims.insert(dims.end() - 1, row);
   return dims;
 }
 
-/*!
- * \brief From the axes of a convolution's data to those of its primitive, and back.
- *
- * For groups along one axis oneDNN has its general product of matrices alone, 40 times slower than
- * its kernels for images; so these become images of one row.
- */
+// From the axes of a convolution's data to those of its primitive, and back.
+//
+// For groups along one axis oneDNN has its general product of matrices alone, 40 times slower than
+// its kernels for images; so these become images of one row.
 class Axes {
  public:
   Axes(const NodeDesc& node, bool is_transposed)
@@ -87,7 +78,7 @@ class Axes {
     dims.erase(dims.end() - 2);
     return order_.Back(desc.Reshape(dims).value());
   }
-  /*! \brief A list of the node's, one number an axis, where `none` changes nothing. */
+  // A list of the node's, one number an axis, where `none` changes nothing.
   Dims Each(const Dims& numbers, int64_t none) const {
     return has_row_ ? WithRow(numbers, none) : numbers;
   }
@@ -97,13 +88,13 @@ class Axes {
   bool has_row_;
 };
 
-/*! \brief Layouts of a convolution's data and its result. */
+// Layouts of a convolution's data and its result.
 struct Ends {
   MemDesc src, dst;
   std::string name;  // for people; "" where oneDNN chooses
 };
 
-/*! \brief Those to try, in order: what the node's string asks for, last what oneDNN prefers. */
+// Those to try, in order: what the node's string asks for, last what oneDNN prefers.
 std::vector<Ends> EndsToTry(const Planner& planner, const NodeDesc& node, const Dims& src_dims,
                             const Dims& dst_dims) {
   // Kernels for an image of few channels, the first of a net, read it as it is.
@@ -255,6 +246,4 @@ void BuildDeconv(Planner* planner, const NodeDesc& node) { Build(planner, node, 
     RegisterNode("conv", CheckConv, BuildConv) && RegisterNode("deconv", CheckConv, BuildDeconv);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

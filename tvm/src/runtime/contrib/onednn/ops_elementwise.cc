@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_elementwise.cc
- * \brief Elementwise functions, binary operations with broadcast, softmax.
- *
- * All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
- * strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
- * result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
- * not negative. Tested by backends/dnnl/test_lower.py.
- */
+// Elementwise functions, binary operations with broadcast, softmax.
+//
+// All keep their operand's layout. eltwise: strings.algorithm, floats.alpha, floats.beta. binary:
+// strings.algorithm; the second operand may have axes of 1 or fewer axes, the first has the
+// result's shape. prelu: data, and slopes that broadcast to it. softmax, log_softmax: ints.axis,
+// not negative.
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -15,9 +13,7 @@
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void CheckEltwise(const partition::NodeChecks& checks) {
@@ -68,7 +64,6 @@ void BuildEltwise(Planner* planner, const NodeDesc& node) {
 }
 
 void BuildBinary(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const Dims& dims = planner->shape(node.output);
   int first = node.inputs[0];
@@ -87,11 +82,8 @@ void BuildBinary(Planner* planner, const NodeDesc& node) {
       planner, node, [&](int tensor) { return WithRank(planner, tensor, dims.size()); },
       /*may_sum=*/false, FreeLayouts{dims, [](const MemDesc& layout) { return layout; }});
   FusedPrimitive made(planner, node, chain, [&](const_dnnl_primitive_attr_t attr) {
-    PrimitiveDesc pd;
-    CheckStatus(api.binary_primitive_desc_create(pd.out(), api.engine, BinaryAlgorithm(algorithm),
-                                                 desc.get(), b_wanted.get(), desc.get(), attr),
-                what);
-    return pd;
+    return NewPrimitive(what, attr, GetApi().binary_primitive_desc_create,
+                        BinaryAlgorithm(algorithm), desc.get(), b_wanted.get(), desc.get());
   });
   if (!made.has_post_ops || (IsReferenceCode(made.pd) && CanSplit(*planner, node))) {
     auto place = [&](const Value& value) {
@@ -124,14 +116,10 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
   const std::string what = Summary(planner->graph(), node);
   const int input = node.inputs[0];
   auto make = [&](const MemDesc& desc, size_t axis) {
-    PrimitiveDesc pd;
-    const PrimitiveAttr attr = NewAttr();
-    CheckStatus(GetApi().softmax_forward_primitive_desc_create(
-                    pd.out(), GetApi().engine, dnnl_forward_inference,
-                    node.kind == "log_softmax" ? dnnl_softmax_log : dnnl_softmax_accurate,
-                    desc.get(), desc.get(), static_cast<int>(axis), attr.get()),
-                what);
-    return pd;
+    return NewPrimitive(what, NewAttr().get(), GetApi().softmax_forward_primitive_desc_create,
+                        dnnl_forward_inference,
+                        node.kind == "log_softmax" ? dnnl_softmax_log : dnnl_softmax_accurate,
+                        desc.get(), desc.get(), static_cast<int>(axis));
   };
   const size_t axis = node.Int("axis");
   Value src = planner->Any(input);
@@ -158,6 +146,4 @@ void BuildSoftmax(Planner* planner, const NodeDesc& node) {
                                          RegisterNode("log_softmax", CheckSoftmax, BuildSoftmax);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_matmul.cc
- * \brief Dense layers and (batched) matrix products.
- *
- * inner_product: data (..., K), weights (N, K), optional bias (N).
- * matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
- * optional bias (N). strings: optional kernel (kernels.h). Tested by backends/dnnl/test_lower.py.
- */
+// Dense layers and (batched) matrix products.
+//
+// inner_product: data (..., K), weights (N, K), optional bias (N).
+// matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
+// optional bias (N). strings: optional kernel (kernels.h).
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -15,19 +13,17 @@
 #include "kernels.h"
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
-/*! \brief (rows, last axis): a dense layer takes all leading axes as one. */
+// (rows, last axis): a dense layer takes all leading axes as one.
 Dims Flat(const Dims& dims) {
   int64_t rows = 1;
   for (size_t i = 0; i + 1 < dims.size(); ++i) rows *= dims[i];
   return {rows, dims.back()};
 }
 
-/*! \brief The value as (rows, last axis), made plain first where its layout does not allow it. */
+// The value as (rows, last axis), made plain first where its layout does not allow it.
 Value Flatten(Planner* planner, int tensor) {
   const Dims& shape = planner->shape(tensor);
   const Value value = planner->Any(tensor);
@@ -62,7 +58,7 @@ void CheckMatmul(const partition::NodeChecks& checks) {
   CheckBias(checks);
 }
 
-/*! \brief The desc with its last two axes swapped if asked for. */
+// The desc with its last two axes swapped if asked for.
 MemDesc MaybeTranspose(const MemDesc& desc, bool transpose) {
   if (!transpose) return desc;
   std::vector<int> axes(desc.dims().size());
@@ -99,16 +95,12 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
       MemDesc::Any(is_matmul ? Dims{weights_dims[1], weights_dims[0]} : weights_dims,
                    planner->type(weights_tensor));
   PrimitiveDesc pd = planner->Choose(node, is_matmul ? "matmul" : "inner_product", [&] {
-    PrimitiveDesc made;
-    const dnnl_status_t status =
-        is_matmul ? api.matmul_primitive_desc_create(made.out(), api.engine, src_wanted.get(),
-                                                     weights_wanted.get(), bias.get(),
-                                                     dst_wanted.get(), chain.attr())
-                  : api.inner_product_forward_primitive_desc_create(
-                        made.out(), api.engine, dnnl_forward_inference, src_wanted.get(),
-                        weights_wanted.get(), bias.get(), dst_wanted.get(), chain.attr());
-    CheckStatus(status, what);
-    return made;
+    return is_matmul
+               ? NewPrimitive(what, chain.attr(), api.matmul_primitive_desc_create,
+                              src_wanted.get(), weights_wanted.get(), bias.get(), dst_wanted.get())
+               : NewPrimitive(what, chain.attr(), api.inner_product_forward_primitive_desc_create,
+                              dnnl_forward_inference, src_wanted.get(), weights_wanted.get(),
+                              bias.get(), dst_wanted.get());
   });
   const MemDesc src_desc = MemDesc::Query(pd, dnnl_query_src_md);
   const MemDesc weights_desc = MemDesc::Query(pd, dnnl_query_weights_md);
@@ -128,14 +120,12 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   planner->Define(node.output, dst);
 }
 
-/*!
- * \brief An operand of a product of matrices. Activations stay as they are (a transpose is only a
- * view), also where they are a part of another tensor; constants are packed.
- *
- * Some of oneDNN's kernels take a part for the beginning of its tensor, since they read from the
- * pointer that a memory has, without the descriptor's offset (those by gemm, where there is one
- * product). So oneDNN gets the part as memory of its own, which begins at the part's first number.
- */
+// An operand of a product of matrices. Activations stay as they are (a transpose is only a view),
+// also where they are a part of another tensor; constants are packed.
+//
+// Some of oneDNN's kernels take a part for the beginning of its tensor, since they read from the
+// pointer that a memory has, without the descriptor's offset (those by gemm, where there is one
+// product). So oneDNN gets the part as memory of its own, which begins at the part's first number.
 struct Operand {
   Operand(Planner* planner, int tensor, bool transpose, bool without_gaps)
       : value(without_gaps ? planner->Any(tensor) : planner->AsItLies(tensor)) {
@@ -150,7 +140,7 @@ struct Operand {
     }
   }
 
-  /*! \brief What the step gets, in the layout that its primitive has chosen. */
+  // What the step gets, in the layout that its primitive has chosen.
   StepArg Arg(Planner* planner, int arg, const MemDesc& chosen) const {
     if (chosen == wanted) return {arg, chosen, value.buffer, begin};
     return {arg, chosen, planner->RequireFrom(value, chosen).buffer};
@@ -162,7 +152,6 @@ struct Operand {
 };
 
 void BuildMatmul(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   const Dims& dst_dims = planner->shape(node.output);
   const bool has_bias = node.inputs.size() > 2;
@@ -180,12 +169,8 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
   const MemDesc dst_wanted = planner->Plain(node.output);
   const auto create = [&](const MemDesc& a_layout, const MemDesc& b_layout) {
     return planner->Choose(node, "matmul", [&] {
-      PrimitiveDesc made;
-      CheckStatus(
-          api.matmul_primitive_desc_create(made.out(), api.engine, a_layout.get(), b_layout.get(),
-                                           bias.get(), dst_wanted.get(), chain.attr()),
-          what);
-      return made;
+      return NewPrimitive(what, chain.attr(), GetApi().matmul_primitive_desc_create, a_layout.get(),
+                          b_layout.get(), bias.get(), dst_wanted.get());
     });
   };
   PrimitiveDesc pd = create(a.wanted, b.wanted);
@@ -224,6 +209,4 @@ void BuildMatmul(Planner* planner, const NodeDesc& node) {
     RegisterNode("matmul", CheckMatmul, BuildMatmul);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

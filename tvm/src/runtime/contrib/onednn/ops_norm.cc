@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_norm.cc
- * \brief Layer normalization over the last axis.
- *
- * layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
- * say; floats.epsilon. Tested by backends/dnnl/test_norms.py.
- */
+// Layer normalization over the last axis.
+//
+// layer_norm: x, then scale and shift (one number a column) as ints.scale and ints.shift (0 or 1)
+// say; floats.epsilon.
+// Test: backends/dnnl/test_norms.py.
 #include <utility>
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void CheckLayerNorm(const partition::NodeChecks& checks) {
@@ -28,7 +24,6 @@ void CheckLayerNorm(const partition::NodeChecks& checks) {
 }
 
 void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   // Its fast kernels want whole rows: other layouts would go to the reference code.
   const Dims& dims = planner->shape(node.output);
@@ -38,12 +33,10 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
   const unsigned flags =
       (has_scale ? dnnl_use_scale : dnnl_normalization_flags_none) |  // NOLINT(*)
       (has_shift ? dnnl_use_shift : dnnl_normalization_flags_none);   // NOLINT(*)
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(api.layer_normalization_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference, src.desc.get(), src.desc.get(),
-                  nullptr, static_cast<float>(node.Float("epsilon")), flags, attr.get()),
-              what);
+  PrimitiveDesc pd = NewPrimitive(what, NewAttr().get(),
+                                  GetApi().layer_normalization_forward_primitive_desc_create,
+                                  dnnl_forward_inference, src.desc.get(), src.desc.get(), nullptr,
+                                  static_cast<float>(node.Float("epsilon")), flags);
   const Value dst = planner->ResultOver(node.inputs[0], src, node.output);
   std::vector<StepArg> args = {{DNNL_ARG_SRC, src.desc, src.buffer},
                                {DNNL_ARG_DST, dst.desc, dst.buffer}};
@@ -62,6 +55,4 @@ void BuildLayerNorm(Planner* planner, const NodeDesc& node) {
 [[maybe_unused]] const bool registered = RegisterNode("layer_norm", CheckLayerNorm, BuildLayerNorm);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,22 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_pool.cc
- * \brief Max and average pooling of one to three spatial axes; global pooling is a kernel of the
- * whole image. Resampling of images.
- *
- * ints: kernel, strides, dilation (Relay's), pad_l, pad_r. strings: layout, algorithm (max,
- * avg_include_padding, avg_exclude_padding). resample: strings layout and algorithm (nearest,
- * linear), by the shapes' ratios. Tested by backends/dnnl/test_lower.py.
- */
+// Max and average pooling of one to three spatial axes; global pooling is a kernel of the whole
+// image. Resampling of images.
+//
+// ints: kernel, strides, dilation (Relay's), pad_l, pad_r. strings: layout, algorithm (max,
+// avg_include_padding, avg_exclude_padding). resample: strings layout and algorithm (nearest,
+// linear), by the shapes' ratios.
+// Test: backends/dnnl/test_lower.py.
 #include <tvm/runtime/logging.h>
 
 #include <utility>
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 dnnl_alg_kind_t PoolAlgorithm(const std::string& name) {
@@ -27,7 +23,7 @@ dnnl_alg_kind_t PoolAlgorithm(const std::string& name) {
   throw;  // LOG(FATAL) has thrown
 }
 
-/*! \brief The right padding that gives just this result's size (TVM rounds down or up). */
+// The right padding that gives just this result's size (TVM rounds down or up).
 Dims EffectiveRightPadding(const NodeDesc& node, const Dims& src, const Dims& dst) {
   Dims pad;
   for (size_t i = 2; i < src.size(); ++i) {
@@ -39,7 +35,7 @@ Dims EffectiveRightPadding(const NodeDesc& node, const Dims& src, const Dims& ds
   return pad;
 }
 
-/*! \brief A node from one image to another, in oneDNN's order of axes. */
+// A node from one image to another, in oneDNN's order of axes.
 struct ImageNode {
   ImageNode(Planner* planner, const NodeDesc& node)
       : order(node.Str("layout"), CanonicalLayout(node.Str("layout"), "NC")),
@@ -48,7 +44,7 @@ struct ImageNode {
         dst_dims(order.To(planner->shape(node.output))),
         dst_wanted(MemDesc::Any(dst_dims, planner->type(node.output))) {}
 
-  /*! \brief Reads the image with its channels innermost. */
+  // Reads the image with its channels innermost.
   void PutChannelsLast(Planner* planner, const NodeDesc& node) {
     std::vector<int> to(dst_dims.size());  // from channels last to oneDNN's order
     Dims last = src_desc.dims();
@@ -77,7 +73,7 @@ struct ImageNode {
   const MemDesc dst_wanted;
 };
 
-/*! \brief Checks what is common; tells the number of spatial axes. */
+// Checks what is common; tells the number of spatial axes.
 size_t CheckImage(const partition::NodeChecks& checks) {
   checks.NumInputs(1, 1);
   checks.Rank("data", checks.input(0), 3, 5);
@@ -114,7 +110,6 @@ void CheckResample(const partition::NodeChecks& checks) {
 }
 
 void BuildPool(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   ImageNode image(planner, node);
   const Dims pad_r = EffectiveRightPadding(node, image.src_desc.dims(), image.dst_dims);
@@ -122,15 +117,11 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
   for (int64_t& d : dilation) d -= 1;
 
   auto make = [&] {
-    PrimitiveDesc pd;
-    const PrimitiveAttr attr = NewAttr();
-    CheckStatus(api.pooling_forward_primitive_desc_create(
-                    pd.out(), api.engine, dnnl_forward_inference,
-                    PoolAlgorithm(node.Str("algorithm")), image.src_desc.get(),
-                    image.dst_wanted.get(), node.Ints("strides").data(), node.Ints("kernel").data(),
-                    dilation.data(), node.Ints("pad_l").data(), pad_r.data(), attr.get()),
-                what);
-    return pd;
+    return NewPrimitive(what, NewAttr().get(), GetApi().pooling_forward_primitive_desc_create,
+                        dnnl_forward_inference, PoolAlgorithm(node.Str("algorithm")),
+                        image.src_desc.get(), image.dst_wanted.get(), node.Ints("strides").data(),
+                        node.Ints("kernel").data(), dilation.data(), node.Ints("pad_l").data(),
+                        pad_r.data());
   };
   PrimitiveDesc pd = make();
   if (IsReferenceCode(pd)) {  // its kernels for bytes, for few channels and for lines want this
@@ -141,18 +132,14 @@ void BuildPool(Planner* planner, const NodeDesc& node) {
 }
 
 void BuildResample(Planner* planner, const NodeDesc& node) {
-  const Api& api = GetApi();
   const std::string what = Summary(planner->graph(), node);
   ImageNode image(planner, node);
   const bool is_linear = node.Str("algorithm") == "linear";
-  PrimitiveDesc pd;
-  const PrimitiveAttr attr = NewAttr();
   // Without factors they are those of the shapes.
-  CheckStatus(api.resampling_forward_primitive_desc_create(
-                  pd.out(), api.engine, dnnl_forward_inference,
-                  is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
-                  image.src_desc.get(), image.dst_wanted.get(), attr.get()),
-              what);
+  PrimitiveDesc pd = NewPrimitive(
+      what, NewAttr().get(), GetApi().resampling_forward_primitive_desc_create,
+      dnnl_forward_inference, is_linear ? dnnl_resampling_linear : dnnl_resampling_nearest, nullptr,
+      image.src_desc.get(), image.dst_wanted.get());
   image.Emit(planner, node, std::move(pd), what);
 }
 
@@ -160,6 +147,4 @@ void BuildResample(Planner* planner, const NodeDesc& node) {
                                          RegisterNode("resample", CheckResample, BuildResample);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

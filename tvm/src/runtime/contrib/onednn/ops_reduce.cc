@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_reduce.cc
- * \brief Mean, sum, maximum and minimum over any axes, never by oneDNN's reference code where
- * another of its kernels can do the same.
- *
- * reduce: strings.algorithm; reduced axes are those that are 1 in the result, but not in the
- * operand. oneDNN 3.2 has a fast reduction of the innermost axes of a plain layout alone: a mean
- * over rows and columns behind a convolution, as each squeeze-and-excite block has it, would take
- * milliseconds. Tested by backends/dnnl/test_reduce.py.
- */
+// Mean, sum, maximum and minimum over any axes, never by oneDNN's reference code where another of
+// its kernels can do the same.
+//
+// reduce: strings.algorithm; reduced axes are those that are 1 in the result, but not in the
+// operand. oneDNN 3.2 has a fast reduction of the innermost axes of a plain layout alone: a mean
+// over rows and columns behind a convolution, as each squeeze-and-excite block has it, would take
+// milliseconds.
+// Test: backends/dnnl/test_reduce.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -17,9 +15,7 @@
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
@@ -31,7 +27,7 @@ dnnl_alg_kind_t ReductionAlgorithm(const std::string& name) {
   throw;  // LOG(FATAL) has thrown
 }
 
-/*! \brief A primitive that reduces `source`, whose axes are in the order of `result`. */
+// A primitive that reduces `source`, whose axes are in the order of `result`.
 struct Reduction {
   PrimitiveDesc pd;
   MemDesc source, result;
@@ -41,19 +37,15 @@ struct Reduction {
 
 Reduction MakeReduction(const std::string& algorithm, const MemDesc& source, const Dims& result,
                         dnnl_data_type_t type, const std::string& what) {
-  Reduction made;
-  const PrimitiveAttr attr = NewAttr();
-  CheckStatus(GetApi().reduction_primitive_desc_create(
-                  made.pd.out(), GetApi().engine, ReductionAlgorithm(algorithm), source.get(),
-                  MemDesc::Any(result, type).get(), 0.f, 0.f, attr.get()),
-              what);
-  made.source = source;
-  made.result = MemDesc::Query(made.pd, dnnl_query_dst_md);
-  return made;
+  const MemDesc any = MemDesc::Any(result, type);
+  PrimitiveDesc pd = NewPrimitive(what, NewAttr().get(), GetApi().reduction_primitive_desc_create,
+                                  ReductionAlgorithm(algorithm), source.get(), any.get(), 0.f, 0.f);
+  const MemDesc chosen = MemDesc::Query(pd, dnnl_query_dst_md);
+  return {std::move(pd), source, chosen};
 }
 
-/*! \brief A mean as the pooling of a whole image, which has kernels for every layout; nothing
- * where the axes are not those of an image or oneDNN refuses. */
+// A mean as the pooling of a whole image, which has kernels for every layout; nothing
+// where the axes are not those of an image or oneDNN refuses.
 std::optional<Reduction> MakePooling(const SortedAxes& axes, const MemDesc& sorted,
                                      dnnl_data_type_t type) {
   const size_t spatial = axes.dims.size() - axes.kept;
@@ -134,6 +126,4 @@ void BuildReduce(Planner* planner, const NodeDesc& node) {
 [[maybe_unused]] const bool registered = RegisterNode("reduce", CheckReduce, BuildReduce);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file ops_view.cc
- * \brief Reshape, transpose and slices: other views of the same memory, where the layout allows it;
- * conversion to another element type.
- *
- * reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
- * number an axis; convert rounds to the nearest and saturates.
- * Tested by backends/dnnl/test_lower.py and backends/dnnl/test_types.py.
- */
+// Reshape, transpose and slices: other views of the same memory, where the layout allows it;
+// conversion to another element type.
+//
+// reshape takes the result's shape; transpose has ints.axes as Relay's; slice has ints.begin, one
+// number an axis; convert rounds to the nearest and saturates.
+// Test: backends/dnnl/test_lower.py, backends/dnnl/test_types.py.
 #include <tvm/runtime/logging.h>
 
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void CheckView(const partition::NodeChecks& checks) {
@@ -80,7 +75,7 @@ void BuildTranspose(Planner* planner, const NodeDesc& node) {
   planner->DefineView(node.output, source, {value.desc.Permute(to), value.buffer});
 }
 
-/*! \brief A part of the source's memory; readers that want no gaps get a copy (Planner::Any). */
+// A part of the source's memory; readers that want no gaps get a copy (Planner::Any).
 void BuildSlice(Planner* planner, const NodeDesc& node) {
   const int source = node.inputs[0];
   const Dims& dims = planner->shape(node.output);
@@ -108,6 +103,4 @@ void BuildConvert(Planner* planner, const NodeDesc& node) {
     RegisterNode("convert", CheckConvert, BuildConvert);
 
 }  // namespace
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

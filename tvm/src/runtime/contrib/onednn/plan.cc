@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file plan.cc
- * \brief Memory of a plan.
- */
 #include "plan.h"
 
 #include <algorithm>
@@ -11,9 +7,7 @@
 #include "../partition/round_up.h"
 #include "nested_buffers.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 void FindLifetimes(Plan* plan) {
@@ -38,7 +32,7 @@ bool AliveTogether(const Buffer& a, const Buffer& b) {
   return a.first_step <= b.last_step && b.first_step <= a.last_step;
 }
 
-/*! \brief The lowest offset for `buffer` that keeps clear of those already placed. */
+// The lowest offset for `buffer` that keeps clear of those already placed.
 int64_t LowestFreeOffset(const Buffer& buffer, const std::vector<const Buffer*>& placed) {
   std::vector<const Buffer*> rivals;
   for (const Buffer* other : placed) {
@@ -87,6 +81,4 @@ std::string Plan::Summary() const {
   return os.str();
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file plan.h
- * \brief A partition ready to run: primitives in order, and where each of their operands lives.
- *
- * Immutable after planning, shared by all calls. Tested by backends/dnnl/test_lower.py.
- */
+// A partition ready to run: primitives in order, and where each of their operands lives.
+//
+// Immutable after planning, shared by all calls.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <functional>
@@ -15,9 +13,7 @@
 #include "../partition/memory.h"
 #include "handles.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 
 using partition::AllocateAligned;
 using partition::kAlignment;
@@ -29,7 +25,7 @@ enum class Place {
   kArena,     // in the arena of the running call
 };
 
-/*! \brief A piece of memory; several tensors may live in it, one after another or as views. */
+// A piece of memory; several tensors may live in it, one after another or as views.
 struct Buffer {
   Place place = Place::kArena;
   int index = 0;  // of input or output
@@ -54,10 +50,10 @@ struct StepArg {
   int64_t begin = 0;  // the byte of the buffer at which the operand's memory begins
 };
 
-/*! \brief Code of ours in place of a primitive; runs on the threads that its caller has. */
+// Code of ours in place of a primitive; runs on the threads that its caller has.
 struct OwnKernel {
   std::function<int64_t(int num_threads)> scratch_bytes;
-  /*! \brief Gets the operands' data in the order of the step's args, and so much scratch. */
+  // Gets the operands' data in the order of the step's args, and so much scratch.
   std::function<void(const std::vector<void*>& data, int num_threads, void* scratch)> run;
 };
 
@@ -78,20 +74,15 @@ struct Plan {
   int64_t scratch_bytes = 0;
   std::vector<std::string> without_step;  // nodes for which nothing runs, for people
 
-  /*! \brief One line a step, then what needs none, then the memory: for people who want to see what
-   * runs. */
+  // One line a step, then what needs none, then the memory: for people who want to see what runs.
   std::string Summary() const;
 };
 
-/*!
- * \brief Gives each arena buffer an offset such that buffers alive at the same time are disjoint.
- *
- * Largest first, each at the lowest free offset (64-byte steps). Fills first_step, last_step,
- * offset and arena_bytes. One that lies in another has its memory. Lets go of constants that no
- * step reads: weights whose packed form is all that runs.
- */
+// Gives each arena buffer an offset such that buffers alive at the same time are disjoint.
+//
+// Largest first, each at the lowest free offset (64-byte steps). Fills first_step, last_step,
+// offset and arena_bytes. One that lies in another has its memory. Lets go of constants that no
+// step reads: weights whose packed form is all that runs.
 void AssignMemory(Plan* plan);
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file planner.cc
- * \brief Walks a partition's nodes and decides where each tensor lies in memory.
- */
 #include "planner.h"
 
 #include <tvm/runtime/logging.h>
@@ -19,9 +15,7 @@
 #include "nested_buffers.h"
 #include "ops_common.h"
 
-namespace tvm {
-namespace collage {
-namespace onednn {
+namespace tvm::collage::onednn {
 namespace {
 
 struct NodeKind {
@@ -34,7 +28,7 @@ std::map<std::string, NodeKind>& NodeKinds() {
   return *kinds;
 }
 
-/*! \brief An error that lists the known ones when there is none of that name. */
+// An error that lists the known ones when there is none of that name.
 const NodeKind& GetNodeKind(const std::string& kind) {
   const auto found = NodeKinds().find(kind);
   if (found == NodeKinds().end()) {
@@ -45,7 +39,7 @@ const NodeKind& GetNodeKind(const std::string& kind) {
   return found->second;
 }
 
-/*! \brief Runs a reorder now; planning is not time-critical. */
+// Runs a reorder now; planning is not time-critical.
 void ReorderNow(const MemDesc& from, void* source, const MemDesc& to, void* target) {
   const Api& api = GetApi();
   PrimitiveDesc pd;
@@ -64,7 +58,7 @@ void ReorderNow(const MemDesc& from, void* source, const MemDesc& to, void* targ
   CheckStatus(api.primitive_execute(primitive.get(), stream.get(), 2, args), "packing a constant");
 }
 
-/*! \brief Multiplications and additions of a node that adds products; 0 for others. */
+// Multiplications and additions of a node that adds products; 0 for others.
 int64_t Operations(const GraphDesc& graph, const NodeDesc& node) {
   const auto shape = [&](int tensor) -> const Dims& { return graph.shapes[tensor]; };
   const int64_t results = partition::NumElements(shape(node.output));
@@ -81,7 +75,7 @@ int64_t Operations(const GraphDesc& graph, const NodeDesc& node) {
   return 2 * partition::NumElements(corners) * (weights / std::max<int64_t>(channels, 1));
 }
 
-/*! \brief What a node reads and writes at least. */
+// What a node reads and writes at least.
 int64_t BytesMoved(const GraphDesc& graph, const NodeDesc& node) {
   const auto bytes = [&](int tensor) {
     return partition::NumElements(graph.shapes[tensor]) * graph.dtypes[tensor].bytes();
@@ -303,7 +297,7 @@ Value Planner::ResultOver(int tensor, const Value& value, int result) {
   return NewResult(result, value.desc);
 }
 
-/*! \brief Whether nobody needs a value behind the current node. */
+// Whether nobody needs a value behind the current node.
 bool Planner::IsOver(int tensor, const Value& value) const {
   const Buffer& buffer = plan_->buffers[value.buffer];
   return uses_left_[root_[tensor]] == 1 && buffer.place == Place::kArena && !buffer.is_shared();
@@ -401,6 +395,4 @@ bool RegisterNode(const std::string& kind, NodeCheck check, NodeBuilder builder)
   return NodeKinds().emplace(kind, NodeKind{check, builder}).second;
 }
 
-}  // namespace onednn
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onednn

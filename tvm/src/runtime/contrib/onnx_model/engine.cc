@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file engine.cc
- * \brief The tables of libraries that run ONNX models, and of their element types.
- */
 #include "engine.h"
 
 #include <tvm/runtime/data_type.h>
@@ -12,9 +8,7 @@
 
 #include "../partition/printable.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
+namespace tvm::collage::onnx_model {
 namespace {
 
 struct ElementType {
@@ -85,6 +79,4 @@ const EngineKind& GetEngineKind(const std::string& name) {
   return found->second;
 }
 
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model

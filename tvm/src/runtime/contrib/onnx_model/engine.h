@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file engine.h
- * \brief What runs an ONNX model: the one class between the runtime module and a library.
- *
- * Tested by backends/onnx_model/test_backend.py.
- */
+// What runs an ONNX model: the one class between the runtime module and a library.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -15,18 +11,15 @@
 #include <string>
 #include <vector>
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
+namespace tvm::collage::onnx_model {
 
-/*! \brief ONNX's number of an element type that models may have here; 0 for any other. */
+// ONNX's number of an element type that models may have here; 0 for any other.
 int OnnxElementType(DLDataType dtype);
 
-/*! \brief The element type of that name, as in "float16"; of no bits where OnnxElementType has
- * none. */
+// The element type of that name, as in "float16"; of no bits where OnnxElementType has none.
 DLDataType ElementTypeOfName(const std::string& name);
 
-/*! \brief An input or output: compact, of static shape. */
+// An input or output: compact, of static shape.
 struct TensorSpec {
   DLDataType dtype;
   std::vector<int64_t> shape;
@@ -36,7 +29,7 @@ struct TensorSpec {
   bool operator==(const TensorSpec& other) const;
 };
 
-/*! \brief Whose threads a model runs on, where its library lets us say; a byte of saved models. */
+// Whose threads a model runs on, where its library lets us say; a byte of saved models.
 enum class Threads : uint8_t {
   kOwn = 0,     // asleep between calls
   kAwake = 1,   // its own; nothing else computes in what is deployed
@@ -44,7 +37,7 @@ enum class Threads : uint8_t {
   kNone = 3,    // its plan was measured to run on the caller's alone
 };
 
-/*! \brief An ONNX model with inputs named input_0, ... and outputs named output_0, ... */
+// An ONNX model with inputs named input_0, ... and outputs named output_0, ...
 struct Model {
   std::string symbol;  // names the part in errors
   std::string bytes;   // a serialised ModelProto, weights included
@@ -53,27 +46,27 @@ struct Model {
   Threads threads = Threads::kOwn;
 };
 
-/*! \brief Outputs in memory of the library that computed them, which lives as long as they do. */
+// Outputs in memory of the library that computed them, which lives as long as they do.
 struct Results {
   virtual ~Results() = default;
   std::vector<std::vector<int64_t>> shapes;
   std::vector<const void*> data;
 };
 
-/*! \brief A model that is ready to run. Several threads may run it at once. */
+// A model that is ready to run. Several threads may run it at once.
 class Engine {
  public:
   virtual ~Engine() = default;
-  /*! \brief Computes the outputs in place; data in the order of the model's specs. */
+  // Computes the outputs in place; data in the order of the model's specs.
   virtual void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) = 0;
-  /*! \brief Computes outputs of inputs that may have other shapes than the model's specs. */
+  // Computes outputs of inputs that may have other shapes than the model's specs.
   virtual std::unique_ptr<Results> RunOnAny(const std::vector<TensorSpec>& specs,
                                             const std::vector<void*>& inputs);
-  /*! \brief How many threads beside the caller's may turn for a while after a run. */
+  // How many threads beside the caller's may turn for a while after a run.
   virtual int ThreadsThatTurn() const = 0;
 };
 
-/*! \brief A library that runs models. */
+// A library that runs models.
 struct EngineKind {
   std::function<std::unique_ptr<Engine>(const Model&, int num_threads)> create;
   std::function<std::string()> why_unavailable;  // "" when it can be used; never throws
@@ -83,14 +76,12 @@ struct EngineKind {
   std::function<void(const Model&)> check_reads;
 };
 
-/*! \brief The library of that name; throws an error that lists the known ones. */
+// The library of that name; throws an error that lists the known ones.
 const EngineKind& GetEngineKind(const std::string& name);
 
 EngineKind OnnxRuntimeEngineKind();
 EngineKind OpenVinoEngineKind();
-/*! \brief OpenVINO computing in bfloat16; inputs and outputs stay what they are. */
+// OpenVINO computing in bfloat16; inputs and outputs stay what they are.
 EngineKind OpenVinoBf16EngineKind();
 
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model

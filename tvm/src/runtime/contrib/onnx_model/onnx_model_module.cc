@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onnx_model_module.cc
- * \brief The runtime module of a partition that a library runs as an ONNX model.
- *
- * Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs, whether
- * nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
- * module asks TVM for no constants. The library is opened, and the model made ready, at the first
- * run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
- * that TVM loaded from a file can be saved again. Tested by backends/onnx_model/test_backend.py.
- */
+// The runtime module of a partition that a library runs as an ONNX model.
+//
+// Made by `collage.onnx_model.create(library, symbol, bytes, input specs, output specs, whether
+// nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
+// module asks TVM for no constants. The library is opened, and the model made ready, at the first
+// run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
+// that TVM loaded from a file can be saved again.
+// Test: backends/onnx_model/test_backend.py.
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>
@@ -28,9 +26,7 @@
 #include "../partition/thread_pool.h"
 #include "engine.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
+namespace tvm::collage::onnx_model {
 namespace {
 
 using partition::CheckedData;
@@ -235,6 +231,4 @@ TVM_REGISTER_GLOBAL("collage.onnx_model.version").set_body_typed([](String libra
 TVM_REGISTER_GLOBAL("runtime.module.loadbinary_collage.onnx_model")
     .set_body_typed(OnnxModelModuleNode::LoadFromBinary);
 
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model

@@ -7,7 +7,7 @@
 // zero bytes, and a digest of it, by which what runs it is found: that is made at its first call,
 // and kept. `collage.onnx_model.tell_shapes` takes the same, with vectors for the outputs' shapes.
 // It has to run the node for them, so that the call which follows finds the outputs computed.
-// Tested by ops/test_onnx_node.py.
+// Test: ops/test_onnx_node.py.
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>

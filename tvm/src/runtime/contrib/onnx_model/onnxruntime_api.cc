@@ -1,30 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onnxruntime_api.cc
- * \brief Finds, opens and checks libonnxruntime.so.
- */
 #include "onnxruntime_api.h"
 
 #include <dlfcn.h>
 
 #include "../partition/open_library.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
-namespace ort {
+namespace tvm::collage::onnx_model::ort {
 namespace {
 
 using partition::Opened;
 using partition::OpenOnce;
 
-/*! \brief What the library's one exported function answers. */
+// What the library's one exported function answers.
 struct ApiBase {
   const void* const* (*get_api)(uint32_t version);
   const char* (*get_version)();
 };
 
-/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+// Fills the table and the version from an open file; returns "" or why it won't do.
 std::string Load(void* library, Opened<Api>* opened) {
   using GetBase = const ApiBase* (*)();
   auto get_base = reinterpret_cast<GetBase>(dlsym(library, "OrtGetApiBase"));
@@ -60,7 +53,4 @@ std::string WhyUnavailable() { return OnnxRuntime().problem; }
 
 std::string Version() { return OnnxRuntime().version; }
 
-}  // namespace ort
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model::ort

@@ -1,23 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onnxruntime_api.h
- * \brief The few functions of ONNX Runtime's C interface that we call.
- *
- * The library's wheel brings no headers. Its interface is a table of function pointers that only
- * ever grows at its end, so a function is known by its place; OnnxRuntime documents the table as
- * `OrtApi` of version 14 (ONNX Runtime 1.14) or later.
- * Tested by backends/onnx_model/test_backend.py.
- */
+// The few functions of ONNX Runtime's C interface that we call.
+//
+// The library's wheel brings no headers. Its interface is a table of function pointers that only
+// ever grows at its end, so a function is known by its place; OnnxRuntime documents the table as
+// `OrtApi` of version 14 (ONNX Runtime 1.14) or later.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
-namespace ort {
+namespace tvm::collage::onnx_model::ort {
 
 // Opaque objects of the library.
 struct Env;
@@ -70,23 +64,20 @@ constexpr int kDefaultMemory = 0;
   X(SetGlobalInterOpNumThreads, 148, Status*, (ThreadingOptions*, int))               \
   X(SetGlobalSpinControl, 149, Status*, (ThreadingOptions*, int))
 
-/*! \brief Pointers to the functions above. */
+// Pointers to the functions above.
 struct Api {
 #define COLLAGE_ORT_MEMBER(name, place, result, parameters) result(*name) parameters = nullptr;
   COLLAGE_ORT_FUNCTIONS(COLLAGE_ORT_MEMBER)
 #undef COLLAGE_ORT_MEMBER
 };
 
-/*! \brief The functions, loading the library on the first call; throws when there is none. */
+// The functions, loading the library on the first call; throws when there is none.
 const Api& GetApi();
 
-/*! \brief Why the library can't be used in this process, or "" when it can. Never throws. */
+// Why the library can't be used in this process, or "" when it can. Never throws.
 std::string WhyUnavailable();
 
-/*! \brief Its version, as in "1.31.1"; "" when it can't be used. */
+// Its version, as in "1.31.1"; "" when it can't be used.
 std::string Version();
 
-}  // namespace ort
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model::ort

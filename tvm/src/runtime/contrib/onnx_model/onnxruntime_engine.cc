@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file onnxruntime_engine.cc
- * \brief Runs an ONNX model in a session of ONNX Runtime.
- *
- * A session of many operators has threads of its own, which spin from one operator to the next, as
- * the library's do by themselves, and sleep between calls: threads that spin beside TVM's slow both
- * down, and those that slept would be woken for each operator, a third of a small net's time. Where
- * nothing else computes they go on spinning for a while after a call, as the library's do.
- *
- * Sessions of few operators share one pool, whose threads never spin. A network may have hundreds
- * of such parts, and with threads for each, asleep since the last run, they took twice as long.
- * Sessions may run in several threads at once.
- */
+// Runs an ONNX model in a session of ONNX Runtime.
+//
+// A session of many operators has threads of its own, which spin from one operator to the next, as
+// the library's do by themselves, and sleep between calls: threads that spin beside TVM's slow both
+// down, and those that slept would be woken for each operator, a third of a small net's time. Where
+// nothing else computes they go on spinning for a while after a call, as the library's do.
+//
+// Sessions of few operators share one pool, whose threads never spin. A network may have hundreds
+// of such parts, and with threads for each, asleep since the last run, they took twice as long.
+// Sessions may run in several threads at once.
+// Test: backends/onnx_model/test_backend.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -24,9 +22,7 @@
 #include "engine.h"
 #include "onnxruntime_api.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
+namespace tvm::collage::onnx_model {
 namespace {
 
 void Check(ort::Status* status, const std::string& what) {
@@ -37,7 +33,7 @@ void Check(ort::Status* status, const std::string& what) {
   LOG(FATAL) << "ValueError: onnxruntime: " << what << ": " << partition::Printable(message);
 }
 
-/*! \brief A handle of the library, released at the end of its life. */
+// A handle of the library, released at the end of its life.
 template <typename T>
 class Handle {
  public:
@@ -60,13 +56,13 @@ class Handle {
   T* value_ = nullptr;
 };
 
-/*! \brief The library's environment, of which a process has one, with the threads to share. */
+// The library's environment, of which a process has one, with the threads to share.
 struct Environment {
   ort::Env* env = nullptr;
   int num_threads = 0;
 };
 
-/*! \brief The environment; whoever asks first says how many threads it has. */
+// The environment; whoever asks first says how many threads it has.
 const Environment& GetEnvironment(int num_threads) {
   static const Environment environment = [&] {
     const ort::Api& api = ort::GetApi();
@@ -167,14 +163,14 @@ class OnnxRuntimeEngine final : public Engine {
   int ThreadsThatTurn() const final { return turning_; }
 
  private:
-  /*! \brief Shared threads are as many as they are, and keep denormals. */
+  // Shared threads are as many as they are, and keep denormals.
   static bool CanShare(const Model& model, int num_threads) {
     return model.threads == Threads::kShared &&
            num_threads == GetEnvironment(num_threads).num_threads &&
            !partition::WantsFlushDenormals();
   }
 
-  /*! \brief Whether a session's threads are those that all share, and how it changes its model. */
+  // Whether a session's threads are those that all share, and how it changes its model.
   struct Way {
     bool shares = false;
     int optimizations = ort::kAllOptimizations;
@@ -184,7 +180,7 @@ class OnnxRuntimeEngine final : public Engine {
     if (ort::Status* refused = Open(model, num_threads, way)) ort::GetApi().ReleaseStatus(refused);
   }
 
-  /*! \brief Makes the session; what the library says where it makes none. */
+  // Makes the session; what the library says where it makes none.
   ort::Status* Open(const Model& model, int num_threads, const Way& way) {
     const ort::Api& api = ort::GetApi();
     Handle<ort::SessionOptions> options(api.ReleaseSessionOptions);
@@ -205,7 +201,7 @@ class OnnxRuntimeEngine final : public Engine {
                                       model.bytes.size(), options.get(), session_.out());
   }
 
-  /*! \brief The memory of a call, and the library's values of it, inputs first. */
+  // The memory of a call, and the library's values of it, inputs first.
   struct Bound {
     std::vector<void*> inputs, outputs;
     std::vector<Handle<ort::Value>> values;
@@ -253,6 +249,4 @@ EngineKind OnnxRuntimeEngineKind() {
           ort::WhyUnavailable, ort::Version, nullptr};
 }
 
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file openvino_api.cc
- * \brief Finds, opens and checks libopenvino_c.so.
- */
 #include "openvino_api.h"
 
 #include <dlfcn.h>
@@ -11,10 +7,7 @@
 
 #include "../partition/open_library.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
-namespace ov {
+namespace tvm::collage::onnx_model::ov {
 namespace {
 
 using partition::Opened;
@@ -22,7 +15,7 @@ using partition::OpenOnce;
 
 constexpr int kOldestYear = 2023;
 
-/*! \brief Fills the table and the version from an open file; returns "" or why it won't do. */
+// Fills the table and the version from an open file; returns "" or why it won't do.
 std::string Load(void* library, Opened<Api>* opened) {
   Api& api = opened->api;
   std::string missing;
@@ -62,7 +55,4 @@ std::string WhyUnavailable() { return OpenVino().problem; }
 
 std::string Version() { return OpenVino().version; }
 
-}  // namespace ov
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model::ov

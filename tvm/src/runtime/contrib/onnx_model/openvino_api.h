@@ -1,21 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file openvino_api.h
- * \brief The few functions of OpenVINO's C interface that we call.
- *
- * Declared here rather than taken from its headers, so that a build does not need OpenVINO.
- * Tested by backends/onnx_model/test_backend.py.
- */
+// The few functions of OpenVINO's C interface that we call.
+//
+// Declared here rather than taken from its headers, so that a build does not need OpenVINO.
+// Test: backends/onnx_model/test_backend.py.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
-namespace ov {
+namespace tvm::collage::onnx_model::ov {
 
 // Opaque objects of the library.
 struct CompiledModel;
@@ -64,23 +58,20 @@ constexpr int kOk = 0;
   X(tensor_get_byte_size, int, (const Tensor*, size_t*))                                   \
   X(tensor_free, void, (Tensor*))
 
-/*! \brief Pointers to the functions above. */
+// Pointers to the functions above.
 struct Api {
 #define COLLAGE_OV_MEMBER(name, result, parameters) result(*name) parameters = nullptr;
   COLLAGE_OV_FUNCTIONS(COLLAGE_OV_MEMBER)
 #undef COLLAGE_OV_MEMBER
 };
 
-/*! \brief The functions, loading the library on the first call; throws when there is none. */
+// The functions, loading the library on the first call; throws when there is none.
 const Api& GetApi();
 
-/*! \brief Why the library can't be used in this process, or "" when it can. Never throws. */
+// Why the library can't be used in this process, or "" when it can. Never throws.
 std::string WhyUnavailable();
 
-/*! \brief Its version, as in "2026.4.1"; "" when it can't be used. */
+// Its version, as in "2026.4.1"; "" when it can't be used.
 std::string Version();
 
-}  // namespace ov
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model::ov

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file openvino_engine.cc
- * \brief Runs an ONNX model in OpenVINO's CPU plugin.
- *
- * A request serves one call at a time, so each concurrent call takes one of its own. What it
- * computes in is what was asked for: by itself the plugin takes bfloat16 where the CPU has it. Its
- * numbers of element types differ from version to version (float32 was 5 up to 2024, then 4), so
- * the model is asked for those of its inputs and outputs.
- */
+// Runs an ONNX model in OpenVINO's CPU plugin.
+//
+// A request serves one call at a time, so each concurrent call takes one of its own. What it
+// computes in is what was asked for: by itself the plugin takes bfloat16 where the CPU has it. Its
+// numbers of element types differ from version to version (float32 was 5 up to 2024, then 4), so
+// the model is asked for those of its inputs and outputs.
+// Test: backends/onnx_model/test_backend.py.
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
@@ -20,9 +18,7 @@
 #include "engine.h"
 #include "openvino_api.h"
 
-namespace tvm {
-namespace collage {
-namespace onnx_model {
+namespace tvm::collage::onnx_model {
 namespace {
 
 void Check(int status, const std::string& what) {
@@ -115,20 +111,20 @@ class OpenVinoEngine final : public Engine {
  private:
   static constexpr int kNone = -1;
 
-  /*! \brief A request and the addresses that its tensors were last given: setting one takes longer
-   * than a small part runs, and an executor passes the same ones each time. */
+  // A request and the addresses that its tensors were last given: setting one takes longer than a
+  // small part runs, and an executor passes the same ones each time.
   struct Request {
     Owned<ov::InferRequest> handle;
     std::vector<void*> addresses;
 
-    /*! \brief Whether a tensor has to be set, as its address is another one; notes the address. */
+    // Whether a tensor has to be set, as its address is another one; notes the address.
     bool Rebinds(size_t i, void* address) {
       return std::exchange(addresses[i], address) != address;
     }
   };
 
-  /*! \brief This library's number of the type of an input or output; kNone where there is none of
-   * that name. An error where its elements have another size than ours. */
+  // This library's number of the type of an input or output; kNone where there is none of that
+  // name. An error where its elements have another size than ours.
   int ElementType(decltype(ov::Api::compiled_model_input_by_name) find, const std::string& name,
                   const TensorSpec& spec) const {
     const ov::Api& api = ov::GetApi();
@@ -188,7 +184,7 @@ class OpenVinoEngine final : public Engine {
   std::vector<Request> idle_;
 };
 
-/*! \brief Why bfloat16 would gain nothing here, "" when it may. Never throws. */
+// Why bfloat16 would gain nothing here, "" when it may. Never throws.
 std::string WhyNoBf16() {
   const std::string reason = ov::WhyUnavailable();
   if (!reason.empty()) return reason;
@@ -223,6 +219,4 @@ EngineKind OpenVinoBf16EngineKind() {
   });
 }
 
-}  // namespace onnx_model
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::onnx_model

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file c_source.cc
- * \brief The kind of partition that a user's compiled C runs: `collage.c_source.create`.
- *
- * The description's first node has the shared library ("library", in hexadecimal) and the C text
- * ("source", for people). The library travels in the module, so neither compiler nor source is
- * needed where the model runs. Precondition: Linux. Tested by backends/test_own_code.py.
- */
+// The kind of partition that a user's compiled C runs: `collage.c_source.create`.
+//
+// The description's first node has the shared library ("library", in hexadecimal) and the C text
+// ("source", for people). The library travels in the module, so neither compiler nor source is
+// needed where the model runs. Precondition: Linux.
+// Test: backends/test_own_code.py.
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <tvm/runtime/logging.h>
@@ -19,9 +17,7 @@
 
 #include "own_code.h"
 
-namespace tvm {
-namespace collage {
-namespace own_code {
+namespace tvm::collage::own_code {
 namespace {
 
 // Takes all tensors' data in order; generated beside the user's function (own_code.py).
@@ -37,19 +33,17 @@ std::string FromHex(const std::string& hex) {
   return bytes;
 }
 
-/*!
- * \brief The path of an open file, spelled as for no other `count`.
- *
- * The loader takes a path that it knows for the library that it knows, while a closed file's
- * number goes to the next one. So each bit of `count` is a way to write the same folder.
- */
+// The path of an open file, spelled as for no other `count`.
+//
+// The loader takes a path that it knows for the library that it knows, while a closed file's
+// number goes to the next one. So each bit of `count` is a way to write the same folder.
 std::string PathOf(int file, size_t count) {
   std::string path = "/proc/self/fd/";
   for (; count; count /= 2) path += count % 2 ? "./" : "/";
   return path + std::to_string(file);
 }
 
-/*! \brief A file in memory, closed at the end; child processes do not inherit it. */
+// A file in memory, closed at the end; child processes do not inherit it.
 struct MemoryFile {
   MemoryFile() : number(memfd_create("collage_c_source", MFD_CLOEXEC)) {
     ICHECK(number >= 0) << "c_source: no file in memory";
@@ -60,7 +54,7 @@ struct MemoryFile {
   const int number;
 };
 
-/*! \brief Loads the `count`-th shared library of this process. */
+// Loads the `count`-th shared library of this process.
 void* Load(const std::string& bytes, size_t count) {
   const MemoryFile file;
   for (size_t done = 0; done < bytes.size();) {
@@ -75,12 +69,10 @@ void* Load(const std::string& bytes, size_t count) {
   return handle;
 }
 
-/*!
- * \brief The entry of a library, which is loaded once in a process however many modules have it.
- *
- * For good: the libraries that it brought have threads (OpenMP's sleep in libgomp), which outlive
- * every module, and what a thread stands in must not be unloaded.
- */
+// The entry of a library, which is loaded once in a process however many modules have it.
+//
+// For good: the libraries that it brought have threads (OpenMP's sleep in libgomp), which outlive
+// every module, and what a thread stands in must not be unloaded.
 Entry EntryOf(const std::string& bytes) {
   static std::mutex mutex;
   static auto& entries = *new std::unordered_map<std::string, Entry>();
@@ -127,6 +119,4 @@ void Check(const partition::GraphDesc& graph) {
     partition::RegisterPartitionKind("c_source", Check, Compile);
 
 }  // namespace
-}  // namespace own_code
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::own_code

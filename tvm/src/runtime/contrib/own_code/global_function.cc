@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file global_function.cc
- * \brief The kind of partition that a registered function runs: `collage.global_function.create`.
- *
- * The description's first node has the function's name ("function"), which is looked up at each
- * call: the model file holds the name, the program that loads it registers the function (in Python
- * by tvm.register_func). Tested by backends/test_own_code.py.
- */
+// The kind of partition that a registered function runs: `collage.global_function.create`.
+//
+// The description's first node has the function's name ("function"), which is looked up at each
+// call: the model file holds the name, the program that loads it registers the function (in Python
+// by tvm.register_func).
+// Test: backends/test_own_code.py.
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>
@@ -16,9 +14,7 @@
 #include "../partition/printable.h"
 #include "own_code.h"
 
-namespace tvm {
-namespace collage {
-namespace own_code {
+namespace tvm::collage::own_code {
 namespace {
 
 class GlobalFunctionProgram final : public partition::Program {
@@ -78,6 +74,4 @@ void Check(const partition::GraphDesc& graph) { AttributeOf(graph, "function"); 
     partition::RegisterPartitionKind("global_function", Check, Compile);
 
 }  // namespace
-}  // namespace own_code
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::own_code

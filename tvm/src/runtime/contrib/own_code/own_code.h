@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file own_code.h
- * \brief What partitions that run a user's own code share: one node, all tensors in order.
- */
+// What partitions that run a user's own code share: one node, all tensors in order.
+// Test: backends/test_own_code.py.
 #pragma once
 
 #include <tvm/runtime/logging.h>
@@ -14,17 +12,15 @@
 
 #include "../partition/partition_module.h"
 
-namespace tvm {
-namespace collage {
-namespace own_code {
+namespace tvm::collage::own_code {
 
-/*! \brief The attribute of the description's one node; ValueError where it has none. */
+// The attribute of the description's one node; ValueError where it has none.
 inline const std::string& AttributeOf(const partition::GraphDesc& graph, const std::string& key) {
   if (graph.nodes.empty()) LOG(FATAL) << "ValueError: the description of a part has no step";
   return graph.nodes[0].Str(key);
 }
 
-/*! \brief A partition's inputs, then its constants, then its outputs, as its code takes them. */
+// A partition's inputs, then its constants, then its outputs, as its code takes them.
 class Operands {
  public:
   Operands(const partition::GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
@@ -34,7 +30,7 @@ class Operands {
     }
   }
 
-  /*! \brief Fills in the data of one call. */
+  // Fills in the data of one call.
   void Place(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
              std::vector<void*>* data) const {
     data->assign(inputs.begin(), inputs.end());
@@ -48,6 +44,4 @@ class Operands {
   const std::vector<std::shared_ptr<void>> constants_;
 };
 
-}  // namespace own_code
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::own_code

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file between_runs.cc
- * \brief What the rest of a network does between two runs of one of its parts.
- *
- * `collage.occupy_threads(microseconds)`: each thread that a launch has turns for so long. The
- * threads of another pool fall asleep meanwhile, and these do while that one works.
- * `collage.read_bytes(array, count)`: the threads read the first bytes of an array, each its share,
- * which are in the caches then, in place of what was read longest ago.
- * Tested by measure/profiler/test_in_network.py.
- */
+// What the rest of a network does between two runs of one of its parts.
+//
+// `collage.occupy_threads(microseconds)`: each thread that a launch has turns for so long. The
+// threads of another pool fall asleep meanwhile, and these do while that one works.
+// `collage.read_bytes(array, count)`: the threads read the first bytes of an array, each its share,
+// which are in the caches then, in place of what was read longest ago.
+// Test: measure/profiler/test_in_network.py.
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
 #include <tvm/runtime/ndarray.h>
@@ -16,9 +13,7 @@
 
 #include <chrono>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
 void OccupyThreads(int64_t microseconds) {
@@ -32,7 +27,7 @@ void OccupyThreads(int64_t microseconds) {
   ICHECK_EQ(TVMBackendParallelLaunch(turn, &microseconds, 0), 0) << TVMGetLastError();
 }
 
-/*! \brief The array lies in the memory of this CPU, without gaps. */
+// The array lies in the memory of this CPU, without gaps.
 void ReadBytes(runtime::NDArray array, int64_t count) {
   struct Bytes {
     const volatile char* data;
@@ -59,6 +54,4 @@ TVM_REGISTER_GLOBAL("collage.occupy_threads").set_body_typed(OccupyThreads);
 TVM_REGISTER_GLOBAL("collage.read_bytes").set_body_typed(ReadBytes);
 
 }  // namespace
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file checked_data.cc
- * \brief Checks of the tensors that a caller passes.
- */
 #include "checked_data.h"
 
 #include <tvm/runtime/logging.h>
 
 #include <sstream>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
 std::string ShapeText(const int64_t* dims, int rank) {
@@ -53,6 +47,4 @@ void* CheckedData(const DLTensor* tensor, const std::vector<int64_t>& shape,
   return static_cast<char*>(tensor->data) + tensor->byte_offset;
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file checked_data.h
- * \brief The memory of a tensor that a caller passed, once it is known to be what was compiled for.
- *
- * Tested by backends/test_contract.py.
- */
+// The memory of a tensor that a caller passed, once it is known to be what was compiled for.
+// Test: backends/test_contract.py.
 #pragma once
 
 #include <dlpack/dlpack.h>
@@ -14,19 +10,13 @@
 #include <string>
 #include <vector>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
-/*!
- * \brief The data, after a check that the tensor is compact and of that type and shape.
- *
- * A tensor of rank 0 passes for shape (1). Throws a ValueError that names symbol, role and index.
- */
+// The data, after a check that the tensor is compact and of that type and shape.
+//
+// A tensor of rank 0 passes for shape (1). Throws a ValueError that names symbol, role and index.
 void* CheckedData(const DLTensor* tensor, const std::vector<int64_t>& shape,
                   runtime::DataType dtype, const std::string& symbol, const char* role,
                   size_t index);
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

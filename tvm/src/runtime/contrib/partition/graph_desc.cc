@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file graph_desc.cc
- * \brief Reading a partition's description from JSON.
- */
 #include "graph_desc.h"
 
 #include <dmlc/json.h>
@@ -14,9 +10,7 @@
 
 #include "printable.h"
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
 std::string ShapeText(const Dims& dims) {
   std::ostringstream os;
@@ -99,9 +93,11 @@ void SetTypes(const std::vector<std::string>& names, GraphDesc* graph) {
   }
 }
 
-/*! \brief The reader's message without time, place and trace. */
+// The reader's message without time, place and trace, with the fields that it knows, a line each.
 std::string Message(const std::string& text) {
-  const std::string line = text.substr(0, text.find('\n'));
+  size_t stop = text.find('\n');
+  while (stop != std::string::npos && text[stop + 1] == '"') stop = text.find('\n', stop + 1);
+  const std::string line = text.substr(0, stop);
   const size_t place = line.find("json.h:");
   const size_t end = place == std::string::npos ? place : line.find(": ", place);
   return end == std::string::npos ? line : line.substr(end + 2);
@@ -184,6 +180,4 @@ std::string Summary(const GraphDesc& graph, const NodeDesc& node) {
   return os.str();
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file graph_desc.h
- * \brief A partition as the compiler describes it: operations over numbered tensors.
- *
- * Written by python (backends/partition/description.py) as JSON, read here; the backends that use
- * it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
- * is not part of it. Nodes come in execution order. Tested by backends/dnnl/test_lower.py.
- */
+// A partition as the compiler describes it: operations over numbered tensors.
+//
+// Written by python (backends/partition/description.py) as JSON, read here; the backends that use
+// it share everything but the kinds of nodes. Shapes and axes are Relay's; how data lies in memory
+// is not part of it. Nodes come in execution order.
+// Test: backends/dnnl/test_lower.py.
 #pragma once
 
 #include <tvm/runtime/data_type.h>
@@ -20,19 +18,17 @@ namespace dmlc {
 class JSONReader;
 }
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
 using Dims = std::vector<int64_t>;
 
-/*! \brief Something done to a node's result before it is stored. */
+// Something done to a node's result before it is stored.
 struct PostOpDesc {
-  /*! \brief An elementwise function ("relu"), a binary one ("add"), or "sum" (same shape add). */
+  // An elementwise function ("relu"), a binary one ("add"), or "sum" (same shape add).
   std::string kind;
   float alpha = 0.f;
   float beta = 0.f;
-  /*! \brief The other operand of binary and sum; -1 for elementwise. */
+  // The other operand of binary and sum; -1 for elementwise.
   int input = -1;
 
   void Load(dmlc::JSONReader* reader);
@@ -48,7 +44,7 @@ struct NodeDesc {
   std::vector<PostOpDesc> post_ops;
 
   void Load(dmlc::JSONReader* reader);
-  /*! \brief An integer-list attribute; an error naming node and attribute when absent. */
+  // An integer-list attribute; an error naming node and attribute when absent.
   const Dims& Ints(const std::string& key) const;
   int64_t Int(const std::string& key) const { return Ints(key).at(0); }
   double Float(const std::string& key) const;
@@ -56,35 +52,31 @@ struct NodeDesc {
 };
 
 struct GraphDesc {
-  /*! \brief Relay shape of each tensor. */
+  // Relay shape of each tensor.
   std::vector<Dims> shapes;
-  /*! \brief Type of each tensor's elements; float32 where the description says nothing. */
+  // Type of each tensor's elements; float32 where the description says nothing.
   std::vector<runtime::DataType> dtypes;
-  /*! \brief Tensors that callers pass, in their order. */
+  // Tensors that callers pass, in their order.
   std::vector<int> inputs;
   std::vector<int> outputs;
-  /*! \brief Tensors whose values come at initialisation, in the order of the constants' names. */
+  // Tensors whose values come at initialisation, in the order of the constants' names.
   std::vector<int> constants;
   std::vector<NodeDesc> nodes;
-  /*! \brief Whether all of it runs on the calling thread, which its plan was measured to. */
+  // Whether all of it runs on the calling thread, which its plan was measured to.
   int one_thread = 0;
 
-  /*!
-   * \brief Reads and checks all that holds for every kind of node: shapes that memory may have,
-   * every tensor produced before it is used. ValueError of one line.
-   */
+  // Reads and checks all that holds for every kind of node: shapes that memory may have, every
+  // tensor produced before it is used. ValueError of one line.
   static GraphDesc FromJson(const std::string& json);
 };
 
-/*! \brief Throws the ValueError of one line that a description is wrong. */
+// Throws the ValueError of one line that a description is wrong.
 [[noreturn]] void Refuse(const std::string& reason);
 
-/*! \brief As in "1x64x56x56", for messages. */
+// As in "1x64x56x56", for messages.
 std::string ShapeText(const Dims& dims);
 
-/*! \brief As in "conv 1x64x56x56, 64x64x1x1 -> 1x64x56x56", for messages. */
+// As in "conv 1x64x56x56, 64x64x1x1 -> 1x64x56x56", for messages.
 std::string Summary(const GraphDesc& graph, const NodeDesc& node);
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

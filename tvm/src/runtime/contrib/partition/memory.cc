@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file memory.cc
- * \brief Allocating and lending.
- */
 #include "memory.h"
 
 #include <sys/mman.h>
@@ -16,9 +12,7 @@
 
 #include "round_up.h"
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
@@ -71,6 +65,4 @@ void ScratchPool::Release(Block::Memory memory) {
   idle_.push_back(std::move(memory));
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file memory.h
- * \brief Memory of programs: aligned blocks, and one for each running call.
- *
- * Tested by backends/dnnl/test_scratch.py and backends/blas/test_deploy.py.
- */
+// Memory of programs: aligned blocks, and one for each running call.
+// Test: backends/dnnl/test_scratch.py, backends/blas/test_deploy.py.
 #pragma once
 
 #include <cstdint>
@@ -13,30 +9,26 @@
 #include <utility>
 #include <vector>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
-/*! \brief Of what kernels read and write. */
+// Of what kernels read and write.
 constexpr int64_t kAlignment = 64;
 
-/*! \brief Zeroed memory so aligned, or to huge pages when large. */
+// Zeroed memory so aligned, or to huge pages when large.
 std::shared_ptr<void> AllocateAligned(int64_t bytes);
 
-/*!
- * \brief Blocks that running calls borrow, and whose contents mean nothing to the next one.
- *
- * All programs of the process share one pool while there are any. The parts of a network run one
- * after another, so each gets the block that was given back last of those that are large enough,
- * which the caches hold. If all are too small, the last one is replaced by a larger one; blocks
- * never shrink.
- */
+// Blocks that running calls borrow, and whose contents mean nothing to the next one.
+//
+// All programs of the process share one pool while there are any. The parts of a network run one
+// after another, so each gets the block that was given back last of those that are large enough,
+// which the caches hold. If all are too small, the last one is replaced by a larger one; blocks
+// never shrink.
 class ScratchPool {
  public:
-  /*! \brief The pool of the process, with an idle block of so many bytes at least. */
+  // The pool of the process, with an idle block of so many bytes at least.
   static std::shared_ptr<ScratchPool> Shared(int64_t bytes);
 
-  /*! \brief A block of so many bytes at least, given back when it leaves its scope. */
+  // A block of so many bytes at least, given back when it leaves its scope.
   class Block {
    public:
     Block(ScratchPool* pool, int64_t bytes) : pool_(pool), memory_(pool->Acquire(bytes)) {}
@@ -64,6 +56,4 @@ class ScratchPool {
   std::vector<Block::Memory> idle_;
 };
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file node_checks.cc
- * \brief Checks of one step, and their errors.
- */
 #include "node_checks.h"
 
 #include <tvm/runtime/logging.h>
@@ -12,9 +8,7 @@
 #include <numeric>
 #include <sstream>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
 int64_t NumElements(const Dims& dims) {
   return std::accumulate(dims.begin(), dims.end(), int64_t{1}, std::multiplies<int64_t>());
@@ -91,6 +85,4 @@ void NodeChecks::SameShape(const std::string& field, const Dims& found, const Di
   Require(found == wanted, field, ShapeText(found) + " where " + ShapeText(wanted) + " is wanted");
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file open_library.cc
- * \brief Looks in the environment that our library and TVM's are installed in and where the loader
- * does, never in other folders above them: others may be able to write there.
- */
+// Looks in the environment that our library and TVM's are installed in and where the loader does,
+// never in other folders above them: others may be able to write there.
 #include "open_library.h"
 
 #include <dlfcn.h>
@@ -15,12 +12,10 @@
 #include <cstdlib>
 #include <sstream>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
-/*! \brief Cuts "/tail" off a path; false, and the path as it was, when it ends otherwise. */
+// Cuts "/tail" off a path; false, and the path as it was, when it ends otherwise.
 bool CutTail(const std::string& tail, std::string* path) {
   const std::string end = "/" + tail;
   if (path->size() <= end.size() || path->compare(path->size() - end.size(), end.size(), end) != 0)
@@ -29,10 +24,8 @@ bool CutTail(const std::string& tail, std::string* path) {
   return true;
 }
 
-/*!
- * \brief The site-packages that the library with `address` is installed in as `<site>/<folder>/*`,
- * `<environment>/lib/python3.*` being above; "" when it lies anywhere else.
- */
+// The site-packages that the library with `address` is installed in as `<site>/<folder>/*`,
+// `<environment>/lib/python3.*` being above; "" when it lies anywhere else.
 std::string SiteOf(void* address, const std::string& folder) {
   Dl_info found;
   if (!dladdr(address, &found) || !found.dli_fname) return "";
@@ -45,7 +38,7 @@ std::string SiteOf(void* address, const std::string& folder) {
   return slash != std::string::npos && above.compare(slash, 7, "/python") == 0 ? site : "";
 }
 
-/*! \brief Where pip puts things: for our library, and for TVM's, which may lie in another. */
+// Where pip puts things: for our library, and for TVM's, which may lie in another.
 std::vector<std::string> Sites() {
   std::vector<std::string> sites;
   for (std::string site : {SiteOf(reinterpret_cast<void*>(&OpenFirst), "tvm_collage/lib"),
@@ -55,8 +48,7 @@ std::vector<std::string> Sites() {
   return sites;
 }
 
-/*! \brief The files that the pattern names; the pattern itself, for the error, when there is none.
- */
+// The files that the pattern names; the pattern itself, for the error, when there is none.
 std::vector<std::string> Expand(const std::string& pattern) {
   std::vector<std::string> paths;
   glob_t matches;
@@ -104,6 +96,4 @@ std::string OpenFirst(const LibraryPlace& place, const std::function<std::string
          ") or name the file in " + place.variable + ". Tried: " + tried;
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

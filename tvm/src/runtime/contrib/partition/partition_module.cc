@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file partition_module.cc
- * \brief The module's faces towards TVM, and the checks of what callers pass.
- */
 #include "partition_module.h"
 
 #include <dmlc/memory_io.h>
@@ -23,9 +19,7 @@
 #include "printable.h"
 #include "thread_pool.h"
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
 using runtime::Array;
@@ -37,7 +31,7 @@ using runtime::String;
 using runtime::TVMArgs;
 using runtime::TVMRetValue;
 
-/*! \brief A kind of partitions; lives for ever, as modules refer to it. */
+// A kind of partitions; lives for ever, as modules refer to it.
 struct Kind {
   std::string type_key;
   Check check;
@@ -184,7 +178,7 @@ class PartitionModuleNode final : public ModuleNode {
     ready_.store(true, std::memory_order_release);
   }
 
-  /*! \brief Leaves those alive that the program reads as they are. */
+  // Leaves those alive that the program reads as they are.
   void DropConstants() {
     int64_t bytes = 0;
     for (const NDArray& constant : constants_)
@@ -258,6 +252,4 @@ bool RegisterPartitionKind(const std::string& kind, Check check, Compile compile
   return true;
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,22 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file printable.h
- * \brief What messages may say of text that was read from a file.
- *
- * Tested by runtime/test_partition_checks.py and runtime/test_damaged_libraries.py.
- */
+// What messages may say of text that was read from a file.
+// Test: runtime/test_partition_checks.py, runtime/test_damaged_libraries.py.
 #pragma once
 
 #include <cctype>
 #include <string>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
-/*! \brief ASCII alone, in one line, with a '?' for each other byte: Python refuses bytes that are
- * no UTF-8, such as the end of file that the reader of JSON tells of.
- */
+// ASCII alone, in one line, with a '?' for each other byte: Python refuses bytes that are no UTF-8,
+// such as the end of file that the reader of JSON tells of.
 inline std::string Printable(std::string text) {
   for (char& each : text) {
     if (std::isspace(static_cast<unsigned char>(each))) {
@@ -28,6 +21,4 @@ inline std::string Printable(std::string text) {
   return text;
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

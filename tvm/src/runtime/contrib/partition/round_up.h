@@ -1,23 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file round_up.h
- * \brief Divisions of sizes that round up: sizes are not negative, divisors positive.
- *
- * Tested by backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
- */
+// Divisions of sizes that round up: sizes are not negative, divisors positive.
+// Test: backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
 #pragma once
 
 #include <cstdint>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
 constexpr int64_t CeilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-/*! \brief The least multiple of `unit` that is no less than `size`. */
+// The least multiple of `unit` that is no less than `size`.
 constexpr int64_t RoundUp(int64_t size, int64_t unit) { return CeilDiv(size, unit) * unit; }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file thread_pool.cc
- * \brief Calls of libtvm_collage_pool.so, which a deployed program may do without.
- */
 #include "thread_pool.h"
 
 #include <dlfcn.h>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 namespace {
 
 // A thread that sleeps takes some 30 us to wake on a virtual machine, one that still turns 1 us.
@@ -18,7 +12,7 @@ constexpr int64_t kSmallNanoseconds = 10000;
 constexpr int64_t kOperationsPerNanosecond = 100;
 constexpr int64_t kBytesPerNanosecond = 20;
 
-/*! \brief The pool's function of that name, or null. */
+// The pool's function of that name, or null.
 template <typename F>
 F* Find(const char* name) {
   return reinterpret_cast<F*>(dlsym(RTLD_DEFAULT, name));
@@ -55,6 +49,4 @@ ScopedSpread::~ScopedSpread() {
   if (end) end();
 }
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

@@ -1,33 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file thread_pool.h
- * \brief What libraries that run parts ask of our thread pool, which need not be in the process.
- *
- * Tested by process_wide/test_denormals.py and runtime/test_thread_pool.py.
- */
+// What libraries that run parts ask of our thread pool, which need not be in the process.
+// Test: process_wide/test_denormals.py, runtime/test_thread_pool.py.
 #pragma once
 
 #include <cstdint>
 
-namespace tvm {
-namespace collage {
-namespace partition {
+namespace tvm::collage::partition {
 
-/*! \brief Has this thread, its OpenMP team and threads that they start do what is asked for. */
+// Has this thread, its OpenMP team and threads that they start do what is asked for.
 void FollowFlushDenormals();
 
-/*! \brief Whether it is asked for now. False where our thread pool is not in the process. */
+// Whether it is asked for now. False where our thread pool is not in the process.
 bool WantsFlushDenormals();
 
-/*! \brief Whether the calling thread does so much in less time than waking others for it takes. */
+// Whether the calling thread does so much in less time than waking others for it takes.
 bool IsSmallWork(int64_t operations, int64_t bytes);
 
-/*! \brief Tells it that so many threads of another pool, which has just worked for this thread, may
- * still turn and wait for more. */
+// Tells it that so many threads of another pool, which has just worked for this thread, may still
+// turn and wait for more.
 void OthersWorked(int threads);
 
-/*! \brief While it lives, threads of this thread's team keep to CPUs of their own where they were
- * seen to share one. */
+// While it lives, threads of this thread's team keep to CPUs of their own where they were seen to
+// share one.
 class ScopedSpread {
  public:
   ScopedSpread();
@@ -36,6 +30,4 @@ class ScopedSpread {
   ScopedSpread& operator=(const ScopedSpread&) = delete;
 };
 
-}  // namespace partition
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::partition

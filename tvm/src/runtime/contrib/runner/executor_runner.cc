@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file executor_runner.cc
- * \brief The runner of a library of TVM's graph or AOT executor.
- *
- * An input whose memory is aligned is read where it lies, if the executor can be pointed to it;
- * others are copied. Precondition: nobody else uses the executor, since TVM keeps the addresses.
- */
+// The runner of a library of TVM's graph or AOT executor.
+//
+// An input whose memory is aligned is read where it lies, if the executor can be pointed to it;
+// others are copied. Precondition: nobody else uses the executor, since TVM keeps the addresses.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/container/map.h>
 #include <tvm/runtime/container/string.h>
 #include <tvm/runtime/device_api.h>
@@ -18,9 +16,7 @@
 
 #include "runner.h"
 
-namespace tvm {
-namespace collage {
-namespace runner {
+namespace tvm::collage::runner {
 namespace {
 
 using runtime::Map;
@@ -30,7 +26,7 @@ using runtime::ObjectRef;
 using runtime::PackedFunc;
 using runtime::String;
 
-/*! \brief Name and index of each input that is no parameter, by index. */
+// Name and index of each input that is no parameter, by index.
 using Names = std::vector<std::pair<int, std::string>>;
 
 bool IsAligned(const void* data) {
@@ -154,6 +150,4 @@ std::unique_ptr<Runner> MakeExecutorRunner(Module factory, const std::string& na
   return std::make_unique<ExecutorRunner>(executor, names, is_graph);
 }
 
-}  // namespace runner
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::runner

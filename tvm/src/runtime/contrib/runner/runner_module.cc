@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file runner_module.cc
- * \brief Runners as modules of TVM, and the one C function that Python calls on arrays.
- *
- * `collage.runner.executor(factory, name)` and `collage.runner.vm(machine, function, inputs,
- * outputs)` make a module with the functions inputs, outputs (an array of [name, shape, dtype]
- * each), run(inputs..., outputs...) on tensors, and handle, which CollageRunnerCall takes. Calls of
- * one runner wait for each other.
- */
+// Runners as modules of TVM, and the one C function that Python calls on arrays.
+//
+// `collage.runner.executor(factory, name)` and `collage.runner.vm(machine, function, inputs,
+// outputs)` make a module with the functions inputs, outputs (an array of [name, shape, dtype]
+// each), run(inputs..., outputs...) on tensors, and handle, which CollageRunnerCall takes. Calls of
+// one runner wait for each other.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/c_runtime_api.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>
@@ -26,9 +24,7 @@
 // src/runtime/runtime_base.h of TVM 0.19.0, exported: keeps the error for Python, answers -1.
 int TVMAPIHandleException(const std::exception& error);
 
-namespace tvm {
-namespace collage {
-namespace runner {
+namespace tvm::collage::runner {
 namespace {
 
 using runtime::Array;
@@ -60,7 +56,7 @@ std::vector<TensorInfo> FromArray(const Infos& rows) {
   return tensors;
 }
 
-/*! \brief What a handle points to. */
+// What a handle points to.
 struct Shared {
   std::mutex mutex;
   std::atomic<std::thread::id> owner{};  // the thread that has it
@@ -159,14 +155,10 @@ DLTensor TensorInfo::View(void* data) const {
           0};
 }
 
-}  // namespace runner
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::runner
 
-/*!
- * \brief The functions of Python that CollageRunnerCall needs. The caller hands them over, since
- * this library links no Python.
- */
+// The functions of Python that CollageRunnerCall needs. The caller hands them over, since this
+// library links no Python.
 struct CollagePythonFunctions {
   void* (*list_item)(void* list, ptrdiff_t index);            // PyList_GetItem
   void* (*capsule_pointer)(void* capsule, const char* name);  // PyCapsule_GetPointer
@@ -174,12 +166,10 @@ struct CollagePythonFunctions {
   void (*take_lock)(void* state);                             // PyEval_RestoreThread
 };
 
-/*!
- * \brief Runs what a runner's function `handle` answered on a Python list that holds the
- * `__array_struct__` of each input, then of each output, all compact and of the runner's types and
- * shapes. Called with Python's lock, which it gives away while it runs. Answers 0, or -1 with TVM's
- * last error set.
- */
+// Runs what a runner's function `handle` answered on a Python list that holds the
+// `__array_struct__` of each input, then of each output, all compact and of the runner's types and
+// shapes. Called with Python's lock, which it gives away while it runs. Answers 0, or -1 with TVM's
+// last error set.
 extern "C" TVM_DLL int CollageRunnerCall(void* handle, const CollagePythonFunctions* python,
                                          void* list) {
   // What the capsules hold, by numpy's array interface protocol.

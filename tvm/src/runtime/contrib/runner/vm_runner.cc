@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file vm_runner.cc
- * \brief The runner of a function of the Relay VM whose tensors have fixed shapes.
- */
+// The runner of a function of the Relay VM whose tensors have fixed shapes.
+// Test: tvm_collage/test_runner.py.
 #include <tvm/runtime/container/adt.h>
 #include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>
@@ -13,9 +11,7 @@
 #include "../partition/checked_data.h"
 #include "runner.h"
 
-namespace tvm {
-namespace collage {
-namespace runner {
+namespace tvm::collage::runner {
 namespace {
 
 using runtime::ADT;
@@ -76,6 +72,4 @@ std::unique_ptr<Runner> MakeVmRunner(runtime::Module machine, const std::string&
                                     std::move(outputs));
 }
 
-}  // namespace runner
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::runner

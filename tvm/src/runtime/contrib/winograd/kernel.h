@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file kernel.h
- * \brief What one thread does of a Winograd convolution, and its implementations by instruction
- * set.
- *
- * Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
- * rest, so they may share no inline function with it. Tested by backends/dnnl/test_winograd.py.
- */
+// What one thread does of a Winograd convolution, and its implementations by instruction set.
+//
+// Plain data alone crosses this header: the implementations are compiled for newer CPUs than the
+// rest, so they may share no inline function with it.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include <cstdint>
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 
 // Vectors of output channels that are computed together.
 constexpr int kVectors = 2;
 
-/*! \brief Rows or columns of a window, of which so many outputs are computed at once (F(outputs,
- * taps), transforms.h) by so many products. One tap is what it is. */
+// Rows or columns of a window, of which so many outputs are computed at once (F(outputs, taps),
+// transforms.h) by so many products. One tap is what it is.
 struct Axis {
   int taps, stride, outputs, points;
 };
 
-/*! \brief A convolution over rows and columns by one of the forms. */
+// A convolution over rows and columns by one of the forms.
 struct Shape {
   int64_t batch, in_channels, out_channels;
   int64_t depth, height, width;
@@ -33,7 +28,7 @@ struct Shape {
   int64_t kernel_depth, stride_depth, dilation_depth;  // of depths that are added up
 };
 
-/*! \brief Where data lie, in floats; `block` leads from one vector of channels to the next. */
+// Where data lie, in floats; `block` leads from one vector of channels to the next.
 struct Strides {
   int64_t batch, block, depth, row, column;
 };
@@ -59,19 +54,19 @@ struct Problem {
   int num_post_ops;
 };
 
-/*! \brief Numbers of tiles and of groups of kVectors vectors of output channels. */
+// Numbers of tiles and of groups of kVectors vectors of output channels.
 struct Piece {
   int64_t first_tile, num_tiles;
   int64_t first_group, end_group;
 };
 
-/*! \param scratch points * num_tiles * (tile_stride + kVectors * lanes) floats. */
+// `scratch`: points * num_tiles * (tile_stride + kVectors * lanes) floats.
 using RunPiece = void (*)(const Problem& problem, const Data& data, const Piece& piece,
                           float* scratch);
 
-/*! \brief A window that there is code for, nested of its axes: a tile has so many results along
- * each (Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one
- * tap stand for any number: those of a window are then added up as channels are. */
+// A window that there is code for, nested of its axes: a tile has so many results along each (Lavin
+// and Gray, "Fast Algorithms for Convolutional Neural Networks", 2016). Depths of one tap stand for
+// any number: those of a window are then added up as channels are.
 struct Form {
   Axis depths, rows, columns;
   RunPiece run;
@@ -91,6 +86,4 @@ struct Kernel {
 extern const Kernel kAvx512;
 extern const Kernel kAvx2;
 
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file kernel_avx2.cc
- * \brief The kernel for AVX2, compiled with it (CMakeLists.txt); run only where the CPU has it.
- *
- * 6 tiles by 2 vectors of sums leave registers for two vectors of weights and one input.
- */
+// The kernel for AVX2, compiled with it (CMakeLists.txt); run only where the CPU has it.
+//
+// 6 tiles by 2 vectors of sums leave registers for two vectors of weights and one input.
+// Test: backends/dnnl/test_winograd.py.
 #if defined(__x86_64__)
 #include "kernel_impl.h"
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 
 const Kernel kAvx2 = {"avx2", 8, 6, Forms<8, 6>::kAll, Forms<8, 6>::kCount};
 
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd
 #endif

@@ -1,23 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file kernel_impl.h
- * \brief The kernel for vectors of kLanes floats, included once by each instruction set's file.
- *
- * For a piece: transform its tiles' inputs (V), then for each group of output channels multiply by
- * the transformed weights at each point (M) and transform back. Includes no header of the
- * standard library but <cstdint>, see kernel.h.
- */
+// The kernel for vectors of kLanes floats, included once by each instruction set's file.
+//
+// For a piece: transform its tiles' inputs (V), then for each group of output channels multiply by
+// the transformed weights at each point (M) and transform back. Includes no header of the
+// standard library but <cstdint>, see kernel.h.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include "kernel.h"
 #include "transforms.h"
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 namespace {
 
-/*! \brief Rows or columns of a window, for the compiler. */
+// Rows or columns of a window, for the compiler.
 template <int kTaps, int kStride, int kOutputs>
 struct Along {
   static constexpr Transforms kOf = MakeTransforms(kTaps, kStride, kOutputs);
@@ -48,7 +44,7 @@ struct Vectors {
   static Vector Max(Vector a, Vector b) { return b > a ? b : a; }
   static Vector Min(Vector a, Vector b) { return b < a ? b : a; }
 
-  /*! \brief The row's coefficients times numbers of memory, without those that are 0. */
+  // The row's coefficients times numbers of memory, without those that are 0.
   template <typename Row, int kAt = 0, bool kIsFirst = true>
   static Vector Sum(const Vector* from, int stride, Vector sum = Vector{}) {
     if constexpr (kAt == Row::kLength) {
@@ -106,7 +102,7 @@ struct Products : Vectors<kLanes> {
   using Vectors<kLanes>::Load;
   using Vectors<kLanes>::Store;
 
-  /*! \brief m[row][0, kWide vectors) = sum over c of v[row][c] * weights[c][0, kWide vectors). */
+  // m[row][0, kWide vectors) = sum over c of v[row][c] * weights[c][0, kWide vectors).
   template <int kTiles, int kWide>
   static void Multiply(const float* weights, const float* v, int64_t v_stride, int64_t channels,
                        float* m) {
@@ -128,7 +124,7 @@ struct Products : Vectors<kLanes> {
 
   using Product = void (*)(const float*, const float*, int64_t, int64_t, float*);
 
-  /*! \brief Multiply for `tiles` tiles, 1 <= tiles <= kRows. */
+  // Multiply for `tiles` tiles, 1 <= tiles <= kRows.
   template <int kWide, int kTiles = kRows>
   static Product ProductOf(int64_t tiles) {
     if constexpr (kTiles == 1) {
@@ -138,7 +134,7 @@ struct Products : Vectors<kLanes> {
     }
   }
 
-  /*! \brief All tiles of a piece at one point, in nearly equal parts that fit the registers. */
+  // All tiles of a piece at one point, in nearly equal parts that fit the registers.
   template <int kWide>
   static void MultiplyTiles(const float* weights, const float* v, int64_t v_stride,
                             int64_t channels, int64_t tiles, float* m) {
@@ -168,7 +164,7 @@ struct Tiles : Vectors<kLanes> {
   static constexpr bool kIsFlat = kInDepths == 1;
   static constexpr int kPoints = Depths::kOf.points * kPlane;
 
-  /*! \brief A tile's place: image, and its first depth, row and column of outputs. */
+  // A tile's place: image, and its first depth, row and column of outputs.
   struct Tile {
     int64_t image, depth, row, column;
   };
@@ -185,7 +181,7 @@ struct Tiles : Vectors<kLanes> {
     return tile;
   }
 
-  /*! \brief The tile's inputs of one vector of channels; zeros beyond the image. */
+  // The tile's inputs of one vector of channels; zeros beyond the image.
   static void Gather(const Problem& p, const float* plane, int64_t row, int64_t column,
                      Vector* out) {
     const Shape& s = p.shape;
@@ -208,7 +204,7 @@ struct Tiles : Vectors<kLanes> {
     }
   }
 
-  /*! \brief The points of one depth of a vector of channels. */
+  // The points of one depth of a vector of channels.
   [[gnu::always_inline]] static void TransformPlane(const Problem& p, const float* plane,
                                                     const Tile& tile, Vector* out) {
     Vector inputs[kInRows * kInColumns], half[kDown * kInColumns];
@@ -223,8 +219,8 @@ struct Tiles : Vectors<kLanes> {
     }
   }
 
-  /*! \brief Fills V of one tile: at each point, the channels of all depths of the window that are
-   * not transformed. */
+  // Fills V of one tile: at each point, the channels of all depths of the window that are not
+  // transformed.
   static void TransformTile(const Problem& p, const float* input, const Tile& tile, float* v,
                             int64_t point_stride) {
     const Shape& s = p.shape;
@@ -280,7 +276,7 @@ struct Tiles : Vectors<kLanes> {
     }
   }
 
-  /*! \brief From M of one tile and vector of output channels to the outputs. */
+  // From M of one tile and vector of output channels to the outputs.
   static void Finish(const Problem& p, const Data& data, const Tile& tile, int64_t vector,
                      const float* m, int64_t point_stride) {
     Vector planes[kOutDepths * kPlane];
@@ -299,7 +295,7 @@ struct Tiles : Vectors<kLanes> {
     }
   }
 
-  /*! \brief The outputs of one depth. */
+  // The outputs of one depth.
   [[gnu::always_inline]] static void FinishPlane(const Problem& p, const Tile& tile,
                                                  const Vector* points, const float* bias,
                                                  float* output) {
@@ -357,7 +353,7 @@ struct Tiles : Vectors<kLanes> {
   }
 };
 
-/*! \brief The windows that there is code for. */
+// The windows that there is code for.
 template <int kLanes, int kRows>
 struct Forms {
   template <typename Depths, typename Rows, typename Columns>
@@ -381,6 +377,4 @@ struct Forms {
 };
 
 }  // namespace
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd

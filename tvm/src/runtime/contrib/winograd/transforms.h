@@ -1,24 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file transforms.h
- * \brief The coefficients of Winograd's algorithm along one axis, for any window and stride.
- *
- * F(m, r): m results of a window of r taps come from m + r - 1 products, each at a point where the
- * polynomials of inputs and weights are evaluated (Toom and Cook; Winograd, "Arithmetic Complexity
- * of Computations", 1980). A stride of s divides taps and inputs into s phases with a stride of 1,
- * whose products stand one after another. Along two axes both are nested. All of it is computed by
- * the compiler; includes nothing, see kernel.h. Tested by backends/dnnl/test_winograd_forms.py.
- */
+// The coefficients of Winograd's algorithm along one axis, for any window and stride.
+//
+// F(m, r): m results of a window of r taps come from m + r - 1 products, each at a point where the
+// polynomials of inputs and weights are evaluated (Toom and Cook; Winograd, "Arithmetic Complexity
+// of Computations", 1980). A stride of s divides taps and inputs into s phases with a stride of 1,
+// whose products stand one after another. Along two axes both are nested. All of it is computed by
+// the compiler; includes nothing, see kernel.h.
+// Test: backends/dnnl/test_winograd_forms.py.
 #pragma once
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 namespace {
 
 constexpr int kMostPoints = 13;  // and inputs
 
-/*! \brief `outputs` results from `inputs` numbers in a row, by `points` products. */
+// `outputs` results from `inputs` numbers in a row, by `points` products.
 struct Transforms {
   int taps, stride, outputs;
   int inputs = 0, points = 0;
@@ -33,14 +29,14 @@ struct Transforms {
 // Small numbers and their inverses lose the fewest digits.
 constexpr double kPositivePoints[] = {1, 2, 0.5, 1.25};
 
-/*! \brief The i-th point of `count` finite ones: pairs, before them 0 where they are odd. */
+// The i-th point of `count` finite ones: pairs, before them 0 where they are odd.
 constexpr double PointAt(int i, int count) {
   if (count % 2 && i == 0) return 0;
   const int in_pairs = i - count % 2;
   return kPositivePoints[in_pairs / 2] * (in_pairs % 2 ? -1 : 1);
 }
 
-/*! \brief Adds the phase of the taps phase, phase + stride, ... */
+// Adds the phase of the taps phase, phase + stride, ...
 constexpr void AddPhase(Transforms* t, int phase) {
   const int taps = (t->taps - phase + t->stride - 1) / t->stride;
   const int points = t->outputs + taps - 1, first = t->points;
@@ -98,6 +94,4 @@ constexpr Transforms MakeTransforms(int taps, int stride, int outputs) {
 }
 
 }  // namespace
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd

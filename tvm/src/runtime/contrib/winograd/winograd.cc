@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file winograd.cc
- * \brief Weights, pieces of work for threads, and whether it is worth it.
- */
 #include "winograd.h"
 
 #include <tvm/runtime/c_backend_api.h>
@@ -17,9 +13,7 @@
 #include "../partition/round_up.h"
 #include "transforms.h"
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 namespace {
 
 using partition::CeilDiv;
@@ -62,7 +56,7 @@ Grid Divide(const Kernel& kernel, const Form& form, const Shape& s, int num_thre
 // together fit no cache. A narrower or slower core does less of each, which leaves the ratio.
 constexpr double kOperations = 100, kTransforms = 3, kBytes = 20;
 
-/*! \brief The time that a form is expected to take. */
+// The time that a form is expected to take.
 double Nanoseconds(const Kernel& kernel, const Form& form, const Shape& s, int num_threads) {
   // A thread's pieces, of which all have the same channels and weights.
   const Grid grid = Divide(kernel, form, s, num_threads);
@@ -76,8 +70,8 @@ double Nanoseconds(const Kernel& kernel, const Form& form, const Shape& s, int n
   return transforms + products + weights;
 }
 
-/*! \brief Weights at an axis's points, the inverse of the kernel's transforms: the axis has `inner`
- * numbers within and `outer` times without. */
+// Weights at an axis's points, the inverse of the kernel's transforms: the axis has `inner` numbers
+// within and `outer` times without.
 void TransformWeights(const Transforms& t, int inner, int outer, const std::vector<double>& from,
                       std::vector<double>* to) {
   for (int o = 0; o < outer; ++o) {
@@ -93,7 +87,7 @@ void TransformWeights(const Transforms& t, int inner, int outer, const std::vect
   }
 }
 
-/*! \brief The shape with the channels of all depths of a window as one depth's. */
+// The shape with the channels of all depths of a window as one depth's.
 Shape WithDepthsAsChannels(Shape s) {
   const int64_t depths = (s.out_depth - 1) * s.stride_depth + s.kernel_depth;
   s.depth = std::max(depths, s.depth + s.pad_front);
@@ -235,8 +229,8 @@ Piece Convolution::PieceAt(const Grid& grid, int64_t index) const {
           groups * (j + 1) / grid.channels};
 }
 
-/*! \brief A row of the inputs with the numbers of a point one after another: channels of the first
- * depth, of the next ..., zeros before and behind them. */
+// A row of the inputs with the numbers of a point one after another: channels of the first depth,
+// of the next ..., zeros before and behind them.
 void Convolution::GatherRow(const float* input, int64_t row, float* gathered) const {
   const int64_t image = row / shape_.height, channels = given_.in_channels;
   const float* from = input + image * given_src_.batch + row % shape_.height * given_src_.row;
@@ -299,6 +293,4 @@ void Convolution::Run(const Data& data, int num_threads, void* scratch) const {
   ICHECK_EQ(TVMBackendParallelLaunch(run, &call, num_threads), 0) << TVMGetLastError();
 }
 
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd

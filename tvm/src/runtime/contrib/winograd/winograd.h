@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/*!
- * \file winograd.h
- * \brief Convolutions by Winograd's algorithm, on all threads of the pool.
- *
- * With 3x3 windows it multiplies a quarter as often as a direct convolution, with others half to a
- * sixth as often; what each window costs in memory and digits: docs/backends/dnnl.md. Why it is
- * ours: docs/architecture.md. Tested by backends/dnnl/test_winograd.py,
- * backends/dnnl/test_winograd_forms.py.
- */
+// Convolutions by Winograd's algorithm, on all threads of the pool.
+//
+// With 3x3 windows it multiplies a quarter as often as a direct convolution, with others half to a
+// sixth as often; what each window costs in memory and digits: docs/backends/dnnl.md. Why it is
+// ours: docs/architecture.md.
+// Test: backends/dnnl/test_winograd.py, backends/dnnl/test_winograd_forms.py.
 #pragma once
 
 #include <cstdint>
@@ -16,62 +13,58 @@
 
 #include "kernel.h"
 
-namespace tvm {
-namespace collage {
-namespace winograd {
+namespace tvm::collage::winograd {
 
-/*! \brief Raised when the kernel or the choice of its convolutions changes: what was measured
- * before says nothing then. */
+// Raised when the kernel or the choice of its convolutions changes: what was measured before says
+// nothing then.
 constexpr int kVersion = 4;
 
-/*! \brief The kernel for such vectors, which the CPU must have; null when there is none. */
+// The kernel for such vectors, which the CPU must have; null when there is none.
 const Kernel* FindKernel(int lanes);
 
-/*! \brief The window of a convolution. */
+// The window of a convolution.
 struct Window {
   int64_t depths, rows, columns;
   int64_t row_stride, column_stride;
 };
 
-/*! \brief A form and the shape adapted to it: depths that the form transforms are not added up. */
+// A form and the shape adapted to it: depths that the form transforms are not added up.
 struct Fit {
   const Form* form;
   Shape shape;
 };
 
-/*! \brief The kernel's forms for such a window, in the order of the time that the model expects. */
+// The kernel's forms for such a window, in the order of the time that the model expects.
 std::vector<Fit> FindForms(const Kernel& kernel, const Window& window, int num_threads,
                            const Shape& shape);
 
-/*! \brief Whether it takes clearly less time than a direct convolution, by a model of both. */
+// Whether it takes clearly less time than a direct convolution, by a model of both.
 bool IsFaster(const Kernel& kernel, const Fit& fit, int num_threads);
 
-/*! \param weights (out_channels, in_channels, kernel_depth, rows, columns), row-major. */
+// `weights`: (out_channels, in_channels, kernel_depth, rows, columns), row-major.
 std::shared_ptr<float> PackWeights(const Kernel& kernel, const Form& form, const Shape& shape,
                                    const float* weights);
 
-/*! \brief Whether inputs have so few channels that those of a window's depths together make a
- * vector; they may then lie anyhow, one by one. */
+// Whether inputs have so few channels that those of a window's depths together make a vector; they
+// may then lie anyhow, one by one.
 bool HasFewChannels(const Kernel& kernel, const Shape& shape);
 
-/*! \brief Ranges of tiles and of output channels; each pair is a piece of work for a thread. */
+// Ranges of tiles and of output channels; each pair is a piece of work for a thread.
 struct Grid {
   int64_t tiles, channels;
 };
 
-/*!
- * \brief A convolution ready to run, by any number of callers at once with a scratch each, and each
- * on as many threads as it has.
- *
- * Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory; those of
- * the inputs may be few (HasFewChannels) instead.
- */
+// A convolution ready to run, by any number of callers at once with a scratch each, and each on as
+// many threads as it has.
+//
+// Precondition: channels are multiples of kernel.lanes, and lie lanes together in memory; those of
+// the inputs may be few (HasFewChannels) instead.
 class Convolution {
  public:
   Convolution(const Kernel& kernel, const Form& form, const Shape& shape, const Strides& src,
               const Strides& dst, std::vector<PostOp> post_ops);
   int64_t scratch_bytes(int num_threads) const;
-  /*! \param scratch of scratch_bytes(num_threads). */
+  // `scratch`: of scratch_bytes(num_threads).
   void Run(const Data& data, int num_threads, void* scratch) const;
 
  private:
@@ -89,6 +82,4 @@ class Convolution {
   std::vector<PostOp> post_ops_;
 };
 
-}  // namespace winograd
-}  // namespace collage
-}  // namespace tvm
+}  // namespace tvm::collage::winograd

@@ -21,7 +21,7 @@ from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 from tvm.target import Target
 
-from ..costs.cost import MOST_SECONDS, Cost, CostStatus
+from ..costs.cost import MOST_SECONDS, Cost, CostStatus, PartCost
 from ..errors import CollageError
 from ..files.records import read_json
 from ..process_wide.interrupts import carried, interrupts_kept
@@ -41,6 +41,14 @@ _FUSION_BENEFIT = 0.9
 _carried = functools.partial(carried, also=(CollageError,))
 
 
+class CostQuestion(NamedTuple):
+    """A candidate whose cost C++ asks for without its module (border.schema.json)."""
+
+    signature: str  # equal for candidates that must cost the same
+    work: dict[str, Any]  # the fields of a Work
+    target: int  # its place among the targets that come with the questions
+
+
 class CostQuestions(NamedTuple):
     """What C++ asks about candidates without their modules, one item of each list a candidate."""
 
@@ -51,11 +59,12 @@ class CostQuestions(NamedTuple):
     @classmethod
     def read(cls, questions: str, targets: Sequence[Target]) -> CostQuestions:
         """Of JSON; each of `targets` is there once, and a question names its place among them."""
-        asked, known = json.loads(questions), list(targets)
+        known = list(targets)
+        asked = [CostQuestion(**question) for question in json.loads(questions)]
         return cls(
-            [question["signature"] for question in asked],
-            [Work(**question["work"]) for question in asked],
-            [known[question["target"]] for question in asked],
+            [question.signature for question in asked],
+            [Work(**question.work) for question in asked],
+            [known[question.target] for question in asked],
         )
 
 
@@ -273,15 +282,10 @@ def _answer(cost: float | Cost) -> Cost:
 
 def _answers(costs: Sequence[Cost]) -> str:
     """An estimator's answer as JSON for C++; ValueError when it is none."""
-    return json.dumps([_told(cost) for cost in costs])
+    return json.dumps([vars(_told(cost)) for cost in costs])
 
 
-def _told(cost: Cost) -> dict[str, Any]:
+def _told(cost: Cost) -> PartCost:
     if not isinstance(cost, Cost):
         raise ValueError(f"estimate_batch gives a measure.Cost for each candidate, not {cost!r}")
-    return {
-        "status": cost.status,
-        "seconds": cost.seconds,
-        "message": cost.message,
-        "flags": cost.flags,
-    }
+    return PartCost(cost.status, cost.seconds, cost.message, cost.flags)

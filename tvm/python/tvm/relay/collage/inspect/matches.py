@@ -54,7 +54,7 @@ class Match:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Binding:
+class Binding:
     """A part of the pattern by its place among all parts, and what it stands for."""
 
     part: int
@@ -62,9 +62,11 @@ class _Binding:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Found:
+class FoundMatch:
+    """A match as C++ tells it (border.schema.json)."""
+
     root: int
-    bindings: tuple[_Binding, ...]
+    bindings: tuple[Binding, ...]
     inside: IndexSet
 
 
@@ -83,7 +85,7 @@ def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -
         raise TypeError(f"a DFPattern is wanted, got {type(pattern).__name__}")
     is_graph = isinstance(function, DataflowGraph)
     graph = function if is_graph else dataflow_graph(function, as_written=True)
-    found = read_json(list[_Found], get_global_func("collage.FindMatches")(pattern, graph))
+    found = read_json(list[FoundMatch], get_global_func("collage.FindMatches")(pattern, graph))
     parts = list(get_global_func("collage.PartsOfPattern")(pattern))
     return [
         Match(graph, m.root, {parts[b.part]: b.nodes for b in m.bindings}, m.inside) for m in found

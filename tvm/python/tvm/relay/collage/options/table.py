@@ -395,8 +395,17 @@ def register() -> None:
     get_global_func("collage.RegisterOptions")(boxes, _check_type)
 
 
+@dataclasses.dataclass(frozen=True)
+class PassOptions:
+    """Options that the pass itself reads, in C++ (border.schema.json)."""
+
+    merge_parts: bool  # neighbours of one backend become one part
+    search_seconds: float  # the most for all functions together; 0 for no limit
+    placement: str  # a file that is replayed instead of a search; "" to search
+
+
 def pass_options() -> str:
-    """Asked by C++: the current options that the pass itself reads (PassOptions), as JSON."""
+    """Return the current options that the pass itself reads, as JSON of PassOptions for C++."""
     options = CollageOptions.current()
-    names = ("merge_parts", "search_seconds", "placement")
-    return json.dumps({name: getattr(options, name) for name in names})
+    given = PassOptions(options.merge_parts, options.search_seconds, options.placement)
+    return json.dumps(dataclasses.asdict(given))

@@ -5,6 +5,7 @@ Every function checks its arguments: TypeError or ValueError names rule and argu
 Test: rules/test_rule.py, rules/test_*.py.
 """
 
+import dataclasses
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -16,6 +17,7 @@ from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
 from ..options import CollageOptions
+from ..views.graph import SubGraphConfig
 from .combiners import Combiner
 from .predicates import attrs_or_reason, raised_is_reason
 
@@ -29,6 +31,48 @@ class PartitionRule(Object):
         return str(get_global_func("collage.rules.Summary")(self))
 
     __repr__ = summary
+
+
+# What C++ reads of a rule's numbers and flags, as JSON by these names (border.schema.json).
+
+
+@dataclasses.dataclass(frozen=True)
+class CombineLimits(SubGraphConfig):
+    """Limits of what Combine builds."""
+
+    max_candidates_per_node: int = 2048  # kept for each exit; the first node where max_exits is > 1
+
+
+@dataclasses.dataclass(frozen=True)
+class RegionLimits(SubGraphConfig):
+    """Limits of the areas that Region finds, and which it gives."""
+
+    keep_parts: bool = True  # the sub-candidates themselves, too
+    max_cuts: int = 0  # most expensive parts to leave out, one after the other
+
+
+@dataclasses.dataclass(frozen=True)
+class RuleOptions:
+    """Limits of the ready rules of TVM and of backends."""
+
+    max_depth: int  # calls on the longest path of a candidate
+    max_exits: int  # values that are used outside of it
+    max_candidates_per_node: int  # as CombineLimits'
+    style: str  # NoFusion, TVMFusion or ArbitraryFusion
+    regions: bool  # merges all that touches into regions
+    region_cuts: int  # as max_cuts of RegionLimits
+
+    @classmethod
+    def of(
+        cls, options: CollageOptions, max_depth: int, regions: bool, style: str = "NoFusion"
+    ) -> "RuleOptions":
+        """Return the limits that all backends share with those that differ."""
+        shared = (options.max_exits, options.max_candidates_per_node)
+        return cls(max_depth, *shared, style, regions, options.region_cuts)
+
+    def to_json(self) -> str:
+        """Return the text that C++ reads."""
+        return json.dumps(dataclasses.asdict(self))
 
 
 def DFPattern(
@@ -118,8 +162,8 @@ def OnlyValid(
     max_depth: calls on the longest path; max_exits: values used outside; 0 means no limit.
     allow_taps: may a value be used both inside and outside?
     """
-    limits = _limits("OnlyValid", max_depth, max_exits, allow_taps)
-    return _make("OnlyValid", _check_rule("OnlyValid", sub_rule), json.dumps(limits))
+    limits = _checked("OnlyValid", SubGraphConfig(max_depth, max_exits, allow_taps))
+    return _make("OnlyValid", _check_rule("OnlyValid", sub_rule), limits)
 
 
 def Combine(
@@ -135,10 +179,10 @@ def Combine(
         check("Combine", "a combiner", combiner, Combiner, "a combiner of collage.rules")
         for combiner in combiners
     ]
-    limits = _limits("Combine", max_depth, max_exits, allow_taps)
-    most = check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, 1)
-    limits["max_candidates_per_node"] = most
-    return _make("Combine", _check_rule("Combine", sub_rule), combiners, json.dumps(limits))
+    check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, 1)
+    given = CombineLimits(max_depth, max_exits, allow_taps, max_candidates_per_node)
+    limits = _checked("Combine", given)
+    return _make("Combine", _check_rule("Combine", sub_rule), combiners, limits)
 
 
 def Region(
@@ -154,18 +198,16 @@ def Region(
     ``max_cuts``: also the areas that are left of each without its most expensive part, without the
     two most expensive, and so on; what is expensive is a static estimate from shapes.
     """
-    limits = _limits("Region", max_depth, max_exits, allow_taps)
-    limits["max_cuts"] = check_limit("Region", "max_cuts", max_cuts)
-    limits["keep_parts"] = check("Region", "keep_parts", keep_parts, bool, "a bool")
-    return _make("Region", _check_rule("Region", sub_rule), json.dumps(limits))
+    given = RegionLimits(max_depth, max_exits, allow_taps, keep_parts, max_cuts)
+    limits = _checked("Region", given)
+    return _make("Region", _check_rule("Region", sub_rule), limits)
 
 
 def tvm_rule() -> PartitionRule:
     """Return the rule that TVM's own targets have, within the limits of the current options."""
     options = CollageOptions.current()
-    limits = rule_limits(options)
-    limits |= {"max_depth": options.tvm_max_depth, "regions": options.tvm_regions}
-    return _make("Tvm", json.dumps(limits))
+    limits = RuleOptions.of(options, options.tvm_max_depth, options.tvm_regions)
+    return _make("Tvm", limits.to_json())
 
 
 def rule_of_entries(
@@ -180,23 +222,9 @@ def rule_of_entries(
     ``own_style``: how it fuses unless an option says otherwise; ``regions``: whether it merges all
     that touches into regions.
     """
-    limits = rule_limits(options)
-    limits |= {
-        "max_depth": options.byoc_max_depth,
-        "regions": regions,
-        "style": options.style_of(backend, own_style),
-    }
-    return get_global_func("collage.MakeBackendRule")(backend, entries, json.dumps(limits))
-
-
-def rule_limits(options: CollageOptions) -> dict[str, Any]:
-    """The limits of ready rules that all backends share, by their names in C++ (RuleOptions)."""
-    return {
-        "max_candidates_per_node": options.max_candidates_per_node,
-        "max_exits": options.max_exits,
-        "region_cuts": options.region_cuts,
-        "style": "NoFusion",
-    }
+    style = options.style_of(backend, own_style)
+    limits = RuleOptions.of(options, options.byoc_max_depth, regions, style)
+    return get_global_func("collage.MakeBackendRule")(backend, entries, limits.to_json())
 
 
 def _make(constructor: str, *args: Any) -> PartitionRule:
@@ -207,12 +235,15 @@ def _check_rule(rule: str, value: Any) -> PartitionRule:
     return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
 
 
-def _limits(rule: str, max_depth: int, max_exits: int, allow_taps: bool) -> dict[str, int]:
-    return {
-        "max_depth": check_limit(rule, "max_depth", max_depth),
-        "max_exits": check_limit(rule, "max_exits", max_exits),
-        "allow_taps": check(rule, "allow_taps", allow_taps, bool, "a bool"),
-    }
+def _checked(rule: str, limits: SubGraphConfig) -> str:
+    """Return limits as C++ reads them; TypeError or ValueError for a wrong number or flag."""
+    for field in dataclasses.fields(limits):
+        value = getattr(limits, field.name)
+        if isinstance(field.default, bool):
+            check(rule, field.name, value, bool, "a bool")
+        else:
+            check_limit(rule, field.name, value)
+    return json.dumps(dataclasses.asdict(limits))
 
 
 def check(rule: str, argument: str, value: Any, kinds: Any, wanted: str) -> Any:

@@ -13,7 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 from tvm._ffi import get_global_func
@@ -103,6 +103,13 @@ def _with_backends(stock: Callable, module: Any) -> Callable:
     return target_from_cli
 
 
+class StockTargetKind(NamedTuple):
+    """A target kind of TVM's own, as it is without Collage (border.schema.json)."""
+
+    name: str
+    options: dict[str, str]  # their types by name
+
+
 def _with_stock_kinds(stock: Callable) -> Callable:
     """A function of tvmc that sees the target kinds of TVM alone."""
 
@@ -122,10 +129,8 @@ def _hide_from_lists() -> None:
 
     That order is a hash table's, so that it cannot be had back by leaving ours out.
     """
-    stock = {
-        kind["name"]: {option["name"]: option["type"] for option in kind["options"]}
-        for kind in json.loads(get_global_func("collage.StockTargetKinds")())
-    }
+    kinds = json.loads(get_global_func("collage.StockTargetKinds")())
+    stock = {kind.name: kind.options for kind in (StockTargetKind(**fields) for fields in kinds)}
     list_kinds, options_from_name = Target.list_kinds, TargetKind.options_from_name
 
     def listed() -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 from tvm import relay
 from tvm._ffi import get_global_func, register_object
 
-from ..files.records import read, read_json
+from ..files.records import read_json
 from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
 
@@ -68,6 +68,16 @@ class Node:
         return self.summary
 
 
+@dataclasses.dataclass(frozen=True)
+class GraphFields:
+    """Facts of a DataflowGraph, as C++ tells them; its properties say what each is."""
+
+    size: int
+    result: int
+    placeable: IndexSet
+    summary: str
+
+
 @register_object("collage.DataflowGraph")
 class DataflowGraph(View):
     """One Relay function as flat arrays over its post-dfs order; what all rules and the search see.
@@ -76,9 +86,10 @@ class DataflowGraph(View):
     """
 
     __slots__ = ()
+    RECORD = GraphFields
 
     def __len__(self) -> int:
-        return self._fields["size"]
+        return self._fields.size
 
     def __iter__(self) -> Iterator[Node]:
         return map(self.node, range(len(self)))
@@ -94,12 +105,12 @@ class DataflowGraph(View):
     @property
     def result(self) -> int:
         """The node that the function returns."""
-        return self._fields["result"]
+        return self._fields.result
 
     @property
     def placeable(self) -> IndexSet:
         """The nodes that a cover must place."""
-        return IndexSet(self._fields["placeable"])
+        return self._fields.placeable
 
     @functools.cached_property
     def _described(self) -> dict[str, Any]:
@@ -177,6 +188,23 @@ class NestedSubGraph:
     attrs: dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class SubGraphFields:
+    """Facts of a SubGraph, as C++ tells them; its properties say what each is."""
+
+    inside: IndexSet
+    entries: IndexSet
+    exits: IndexSet
+    inputs: IndexSet
+    outputs: IndexSet
+    constants: IndexSet
+    nested: tuple[NestedSubGraph, ...]
+    kind: OpKind
+    depth: int
+    has_taps: bool
+    summary: str
+
+
 @register_object("collage.SubGraph")
 class SubGraph(View):
     """A set of placeable nodes of one graph, with what crosses its border.
@@ -185,6 +213,7 @@ class SubGraph(View):
     """
 
     __slots__ = ()
+    RECORD = SubGraphFields
 
     @property
     def graph(self) -> DataflowGraph:
@@ -194,55 +223,55 @@ class SubGraph(View):
     @property
     def inside(self) -> IndexSet:
         """Its nodes; constants, variables and operators are reached from them, never members."""
-        return IndexSet(self._fields["inside"])
+        return self._fields.inside
 
     @property
     def entries(self) -> IndexSet:
         """Inside nodes that read an input."""
-        return IndexSet(self._fields["entries"])
+        return self._fields.entries
 
     @property
     def exits(self) -> IndexSet:
         """Inside nodes that are read outside or are the function's result."""
-        return IndexSet(self._fields["exits"])
+        return self._fields.exits
 
     @property
     def inputs(self) -> IndexSet:
         """Outside nodes that are read, constants and callees left out."""
-        return IndexSet(self._fields["inputs"])
+        return self._fields.inputs
 
     @property
     def outputs(self) -> IndexSet:
         """Outside nodes that read an exit."""
-        return IndexSet(self._fields["outputs"])
+        return self._fields.outputs
 
     @property
     def constants(self) -> IndexSet:
         """Constants that are read; they are bound into the exported function."""
-        return IndexSet(self._fields["constants"])
+        return self._fields.constants
 
     @property
     def nested(self) -> tuple[NestedSubGraph, ...]:
         """Its composites, by first node."""
-        return tuple(read(NestedSubGraph, fields) for fields in self._fields["nested"])
+        return self._fields.nested
 
     @property
     def kind(self) -> OpKind:
         """The strongest kind inside; tuples of tensors and projections count as injective."""
-        return OpKind(self._fields["kind"])
+        return self._fields.kind
 
     @property
     def depth(self) -> int:
         """Calls on the longest path inside."""
-        return self._fields["depth"]
+        return self._fields.depth
 
     @property
     def has_taps(self) -> bool:
         """Whether an exit also feeds an inside node."""
-        return self._fields["has_taps"]
+        return self._fields.has_taps
 
     def __len__(self) -> int:
-        return len(self._fields["inside"])
+        return len(self._fields.inside)
 
     def why_invalid(self, config: SubGraphConfig | None = None) -> str:
         """The first reason why it can be no partition within `config`; "" when it can."""

@@ -7,12 +7,13 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
-import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from tvm._ffi import get_global_func
 from tvm.runtime import Object
+
+from ..files.records import read_json
 
 
 class View(Object):
@@ -20,9 +21,11 @@ class View(Object):
 
     __slots__ = ("__dict__",)
 
+    RECORD: ClassVar[type]  # what C++ tells of such an object (border.schema.json)
+
     @functools.cached_property
-    def _fields(self) -> dict[str, Any]:
-        return json.loads(str(call(f"{type(self).__name__}Fields", self)))
+    def _fields(self) -> Any:
+        return read_json(self.RECORD, call(f"{type(self).__name__}Fields", self))
 
     def __getattr__(self, name: str) -> Any:
         # TVM's would ask the C++ object's reflection, which these have none of.
@@ -30,7 +33,7 @@ class View(Object):
 
     def Summary(self) -> str:
         """One line for logs and tables."""
-        return self._fields["summary"]
+        return self._fields.summary
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.Summary()})"

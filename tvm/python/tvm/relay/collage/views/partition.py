@@ -3,13 +3,37 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import tvm
 from tvm._ffi import register_object
 
 from ..costs.cost import PartCost
-from ..files.records import read
 from .graph import SubGraph
 from .handle import View, call
+
+
+@dataclasses.dataclass(frozen=True)
+class SpecFields:
+    """Facts of a PartitionSpec, as C++ tells them; its properties say what each is."""
+
+    name: str
+    is_external: bool
+    rule: str
+    summary: str
+
+
+@dataclasses.dataclass(frozen=True)
+class CandidateFields:
+    """Facts of a CandidatePartition, as C++ tells them; its properties say what each is."""
+
+    backend: str
+    rule: str
+    is_primitive: bool
+    is_joinable: bool
+    is_free: bool
+    cost: PartCost
+    summary: str
 
 
 @register_object("collage.PartitionSpec")
@@ -17,22 +41,23 @@ class PartitionSpec(View):
     """A backend and the rule that says what it can run."""
 
     __slots__ = ()
+    RECORD = SpecFields
 
     @property
     def name(self) -> str:
         """The target kind's name; the host's own spec, which covers what launches no kernel, is
         "host"."""
-        return self._fields["name"]
+        return self._fields.name
 
     @property
     def is_external(self) -> bool:
         """Whether it compiles its parts itself, as functions with a `Compiler` attribute."""
-        return self._fields["is_external"]
+        return self._fields.is_external
 
     @property
     def rule(self) -> str:
         """The rule with its sub-rules on one line."""
-        return self._fields["rule"]
+        return self._fields.rule
 
     @property
     def target(self) -> tvm.target.Target:
@@ -45,6 +70,7 @@ class CandidatePartition(View):
     """A sub-graph that one backend could run, and the rule that found it."""
 
     __slots__ = ()
+    RECORD = CandidateFields
 
     @property
     def sub_graph(self) -> SubGraph:
@@ -59,32 +85,32 @@ class CandidatePartition(View):
     @property
     def backend(self) -> str:
         """The backend's name."""
-        return self._fields["backend"]
+        return self._fields.backend
 
     @property
     def rule(self) -> str:
         """Names of the rules that made it, outermost first."""
-        return self._fields["rule"]
+        return self._fields.rule
 
     @property
     def is_primitive(self) -> bool:
         """Whether it becomes a function for the backend's own compiler."""
-        return self._fields["is_primitive"]
+        return self._fields.is_primitive
 
     @property
     def is_joinable(self) -> bool:
         """Whether, once chosen, it becomes one function with the chosen ones that it touches."""
-        return self._fields["is_joinable"]
+        return self._fields.is_joinable
 
     @property
     def is_free(self) -> bool:
         """Whether nothing inside launches a kernel, so that the host runs it for nothing."""
-        return self._fields["is_free"]
+        return self._fields.is_free
 
     @property
     def cost(self) -> PartCost:
         """What it was measured or estimated at; status "unknown" when nobody was asked."""
-        return read(PartCost, self._fields["cost"])
+        return self._fields.cost
 
     def module(self) -> tvm.IRModule:
         """The module that is measured for it: @main computes the candidate as it is deployed."""

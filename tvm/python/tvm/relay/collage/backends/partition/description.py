@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import NotRequired, TypedDict
 
 import tvm
 from tvm import relay
@@ -19,6 +19,41 @@ from ...relay_util.external import is_on_one_thread
 from .graph import Graph, Node
 
 _FORMAT = 2
+
+
+class PostOpDescription(TypedDict):
+    """Something done to a node's result before it is stored."""
+
+    kind: str  # an elementwise function ("relu"), a binary one ("add"), or "sum"
+    alpha: NotRequired[float]
+    beta: NotRequired[float]
+    input: NotRequired[int]  # the other operand's tensor; -1 without one
+
+
+class NodeDescription(TypedDict):
+    """One operation; its attributes are in three tables by the type of their values."""
+
+    kind: str
+    inputs: list[int]
+    output: int
+    ints: NotRequired[dict[str, list[int]]]
+    floats: NotRequired[dict[str, float]]
+    strings: NotRequired[dict[str, str]]
+    post_ops: NotRequired[list[PostOpDescription]]
+
+
+class PartitionDescription(TypedDict):
+    """A partition as its runtime module reads it (graph_desc.h, border.schema.json)."""
+
+    format: int  # changes with the meaning of any field
+    shapes: list[list[int]]  # by tensor
+    dtypes: NotRequired[list[str]]  # by tensor; float32 in files of format 1
+    inputs: list[int]  # tensors, as callers pass them
+    outputs: list[int]
+    constants: list[int]  # tensors, as their arrays come
+    nodes: list[NodeDescription]  # in the order of execution
+    one_thread: NotRequired[int]  # 1 where all of it runs on the calling thread
+
 
 # From a partition's function to the library's primitives; UnsupportedOpError names what it lacks.
 Lower = Callable[[relay.Function], Graph]
@@ -45,23 +80,22 @@ def to_json(graph: Graph) -> str:
     number: dict[int, int] = {}
     for tensor in [*graph.inputs, *graph.constants, *(node.output for node in graph.nodes)]:
         number.setdefault(tensor, len(number))
-    return json.dumps(
-        {
-            "format": _FORMAT,
-            "shapes": [list(graph.shapes[tensor]) for tensor in number],
-            "dtypes": [graph.dtypes[tensor] for tensor in number],
-            "inputs": [number[tensor] for tensor in graph.inputs],
-            "outputs": [number[tensor] for tensor in graph.outputs],
-            "constants": [number[tensor] for tensor in graph.constants],
-            "nodes": [_node_json(node, number) for node in graph.nodes],
-            **({"one_thread": 1} if graph.one_thread else {}),
-        },
-        separators=(",", ":"),
-    )
+    description: PartitionDescription = {
+        "format": _FORMAT,
+        "shapes": [list(graph.shapes[tensor]) for tensor in number],
+        "dtypes": [graph.dtypes[tensor] for tensor in number],
+        "inputs": [number[tensor] for tensor in graph.inputs],
+        "outputs": [number[tensor] for tensor in graph.outputs],
+        "constants": [number[tensor] for tensor in graph.constants],
+        "nodes": [_node_description(node, number) for node in graph.nodes],
+    }
+    if graph.one_thread:
+        description["one_thread"] = 1
+    return json.dumps(description, separators=(",", ":"))
 
 
-def _node_json(node: Node, number: Mapping[int, int]) -> dict[str, Any]:
-    description = {
+def _node_description(node: Node, number: Mapping[int, int]) -> NodeDescription:
+    description: NodeDescription = {
         "kind": node.op,
         "inputs": [number[tensor] for tensor in node.inputs],
         "output": number[node.output],

@@ -40,11 +40,11 @@ def _coarsest(replan: Callable[[str], Any]) -> Iterator[list[Any]]:
     """The optimum's rows of parts, then for each slack those for the highest price at which the
     plan is within it."""
     optimum = plan_again(replan)
-    rows, seconds = optimum["parts"], optimum["seconds"]
+    rows, seconds = optimum
     yield rows
     plans = (plan_again(replan, part_seconds=price * seconds) for price in _PRICES)
     plan = next(plans, None)
     for slack in SLACK.values():
-        while plan and plan["seconds"] <= (1 + slack) * seconds:
-            rows, plan = plan["parts"], next(plans, None)
+        while plan and plan.seconds <= (1 + slack) * seconds:
+            rows, plan = plan.parts, next(plans, None)
         yield rows

@@ -31,6 +31,27 @@ Parts = dict[str, list[PlacedPart]]
 Replans = Mapping[str, Callable[[str], Any]]
 
 
+class PlanRequest(NamedTuple):
+    """A request for another plan of a function (border.schema.json); no fields ask for Takers."""
+
+    wish: Mapping[str, Sequence[int]]  # by backend, nodes that it should run
+    join: bool  # all neighbours of one backend
+    part_seconds: float  # what each part of an external backend is charged
+
+
+class Takers(NamedTuple):
+    """The backends that can be wished for."""
+
+    takers: list[list[str]]  # by node
+
+
+class Replanned(NamedTuple):
+    """A plan that was asked for."""
+
+    parts: list[dict[str, Any]]  # JSON values of PlacedPart
+    seconds: float  # their costs and transitions
+
+
 class Gene(NamedTuple):
     """Nodes of a function that one allele is for."""
 
@@ -50,9 +71,9 @@ class PlanSpace:
         self._replans, self._host, self._plans = replans, host, list(plans)
         self.genes: list[Gene] = []
         for function, replan in replans.items():
-            takers = json.loads(str(replan("{}")))["takers"]
+            takers = Takers(**json.loads(str(replan("{}")))).takers
             on_host = {host: [node for node, names in enumerate(takers) if host in names]}
-            for row in sorted(plan_again(replan, on_host)["parts"], key=lambda row: row["nodes"]):
+            for row in sorted(plan_again(replan, on_host).parts, key=lambda row: row["nodes"]):
                 # Everything else is no kernel, and free.
                 is_kernel = row["backend"] == host or row["cost"]["status"] == "unknown"
                 names = sorted({name for node in row["nodes"] for name in takers[node]})
@@ -93,7 +114,7 @@ class PlanSpace:
             if allele != ANY:
                 wishes[gene.function].setdefault(allele, []).extend(gene.nodes)
         return {
-            name: placed_parts(plan_again(replan, wishes[name], genome[-1] == JOINED)["parts"])
+            name: placed_parts(plan_again(replan, wishes[name], genome[-1] == JOINED).parts)
             for name, replan in self._replans.items()
         }
 
@@ -121,11 +142,10 @@ def plan_again(
     wish: Mapping[str, Sequence[int]] | None = None,
     join: bool = False,
     part_seconds: float = 0.0,
-) -> dict[str, Any]:
-    """The "parts" and the "seconds" of a plan by nodes of which a backend should run each, and by
-    what each part of an external backend is charged."""
-    request = {"wish": wish or {}, "join": join, "part_seconds": part_seconds}
-    return json.loads(str(replan(json.dumps(request))))
+) -> Replanned:
+    """Return the plan that follows a request (PlanRequest)."""
+    request = PlanRequest(wish or {}, join, part_seconds)
+    return Replanned(**json.loads(str(replan(json.dumps(request._asdict())))))
 
 
 def _composites(part: PlacedPart) -> list[tuple[str, tuple[int, ...]]]:

@@ -7,7 +7,6 @@ Test: plans/placement/test_replay.py.
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,10 +14,17 @@ import tvm
 from tvm._ffi import get_global_func
 
 from ...costs.kernel import KernelChoice
-from ...files.records import read
+from ...files.records import read, read_json
 from ...tuning import TuningRecords, records_in_force
 from .made_with import made_with_now, tuning_of
-from .types import Composite, Machine, PlacedFunction, PlacedPart, Placement
+from .types import (
+    Composite,
+    DescribedFunction,
+    Machine,
+    PlacedFunction,
+    PlacedPart,
+    Placement,
+)
 
 
 def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
@@ -28,9 +34,9 @@ def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
     for var, function in mod.functions_items():
         if not can_be_partitioned(function):
             continue
-        described = json.loads(get_global_func("collage.DescribeFunction")(function))
-        fields = {"name": str(var.name_hint), **described, "parts": ()}
-        found.append(read(PlacedFunction, fields))
+        text = get_global_func("collage.DescribeFunction")(function)
+        described = read_json(DescribedFunction, text)
+        found.append(PlacedFunction(str(var.name_hint), **vars(described), parts=()))
     return sorted(found, key=lambda function: function.name)
 
 

@@ -62,6 +62,15 @@ class Node:
 
 
 @dataclasses.dataclass(frozen=True)
+class DescribedFunction:
+    """A function by its nodes, as C++ tells it (border.schema.json)."""
+
+    key: str = described("hash of its structure, without the values of weights", **KEY)
+    weights: str = described("hash of the values of its weights", **KEY)
+    nodes: tuple[Node, ...] = described("by index")
+
+
+@dataclasses.dataclass(frozen=True)
 class PlacedFunction:
     """A global function: which nodes it had, and where they run."""
 
