@@ -20,24 +20,21 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ..relay_util.walk import children_of, key_of, post_order, rebuild
-from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
+from ..relay_util.walk import (
+    children_of,
+    is_open_function,
+    key_of,
+    post_order,
+    rebuild,
+    static_shape,
+)
+from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value
 
 _LOG = logging.getLogger(__name__)
 # An array, a Constant not yet looked into, or a tuple of these.
 _Lazy = Any
 # A call, its operands (None for one that numpy cannot hold), the type of its result -> the result.
 Evaluator = Callable[[relay.Call, Sequence[Value | None], Any], Value | None]
-_CLOSED_ATTRS = ("Primitive", "Compiler", "SkipOptimization")
-
-
-def is_open_function(func: Any) -> bool:
-    """Whether constant folding may look into a function of a module."""
-    if not isinstance(func, relay.Function):
-        return False
-    return func.attrs is None or not any(
-        attr in func.attrs and func.attrs[attr] != 0 for attr in _CLOSED_ATTRS
-    )
 
 
 def fold_in_place(mod: tvm.IRModule, evaluator: Evaluator | None = None) -> bool:

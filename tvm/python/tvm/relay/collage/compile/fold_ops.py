@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..relay_util.walk import static_shape
 from .layout import transform_layout, transform_loops
 
 Value = np.ndarray | tuple
@@ -31,14 +32,6 @@ PLAIN_DTYPES = frozenset(
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 _EXACT_FLOATS = ("float32", "float64")
-
-
-def static_shape(tensor_type: Any) -> tuple[int, ...] | None:
-    """Shape of a TensorType as integers, None if a dimension is not known."""
-    try:
-        return tuple(int(dim) for dim in tensor_type.shape)
-    except (TypeError, ValueError):
-        return None
 
 
 def _is_exact_float(array: np.ndarray) -> bool:

@@ -14,12 +14,11 @@ from tvm.ir import diagnostics
 
 from ..errors import ModuleError
 from ..messages.foreign import is_consequence, last_line
-from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.changed_context import changed_context
+from ..tvm_fixes.apply import ScopedFix
 
 # Sizes by input; a text stands for a number that the user has to know.
 FixedShapes = Mapping[str, tuple[int | str, ...]]
-_OVERRIDE = "diagnostics.OverrideRenderer"
 
 
 def check_is_module(mod: Any) -> None:
@@ -138,25 +137,13 @@ def _collect(context: Any) -> None:
             found.append(text + _place(item.span))
 
 
-def _make_renderers(before: Any, _wants: Any) -> Any:
-    """What TVM asks for a renderer: ours for a thread that collects, else as it was."""
+def _make_renderers(before: Any) -> Any:
+    """Return what TVM asks for a renderer: ours for a thread that collects, else as it was."""
     others = before or tvm.get_global_func("diagnostics.DefaultRenderer")
     return lambda: diagnostics.DiagnosticRenderer(_collect) if _lists.found else others()
 
 
-def _put_renderers(make: Any) -> None:
-    if make is None:
-        diagnostics.override_renderer(None)
-    else:
-        tvm.register_func(_OVERRIDE, make, override=True)
-
-
-_RENDERER = SharedPatch(
-    lambda: tvm.get_global_func(_OVERRIDE, allow_missing=True),
-    _put_renderers,
-    _make_renderers,
-    same=lambda a, b: a is not None and b is not None and a.handle.value == b.handle.value,
-)
+_RENDERER = ScopedFix("diagnostics", _make_renderers)
 
 
 def _place(span: Any) -> str:

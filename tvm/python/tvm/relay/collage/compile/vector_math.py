@@ -19,6 +19,7 @@ import tvm
 from tvm import tir
 
 from ..options import CollageOptions
+from ..tvm_fixes.table import pass_of
 from . import vector_functions
 from .llvm_text import Value, function_text
 
@@ -80,7 +81,10 @@ def round_to_even(mod: tvm.IRModule) -> None:
 
 
 # What is done before which of TVM's passes.
-VECTOR_MATH = {"tir.VectorizeLoop": make_vectorizable, "tir.LowerIntrin": vectorize_math}
+VECTOR_MATH = {
+    pass_of("loops with erf"): make_vectorizable,
+    pass_of("vector math"): vectorize_math,
+}
 
 
 def _rewrite(mod: tvm.IRModule, change: Callable[[tir.Stmt], tir.Stmt]) -> None:

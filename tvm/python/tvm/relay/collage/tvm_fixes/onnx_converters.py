@@ -3,7 +3,7 @@
 
 Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
 right it changes nothing. What is rare becomes an opaque operator instead (importer/opaque.py).
-Test: importer/test_mends.py. Docs: docs/import.md
+Test: tvm_fixes/test_onnx_converters.py. Docs: docs/import.md
 """
 
 from __future__ import annotations
