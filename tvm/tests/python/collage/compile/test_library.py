@@ -20,7 +20,7 @@ from tvm.relay.collage.compile import (
     prepare,
     small_loops,
 )
-from tvm.relay.collage.compile.fast_passes import _TypedFunctions
+from tvm.relay.collage.compile.fast_passes import TypedFunctions
 from tvm.relay.collage.compile.library import (
     inline_external_functions,
     stock_build,
@@ -449,7 +449,7 @@ def test_typed_functions_notice_a_callee_of_another_type():
     mod = tvm.IRModule({callee: relay.Function([x], x, vector)})
     mod["main"] = relay.Function([y], relay.Call(callee, [y]), vector)
     mod = relay.transform.InferType()(mod)
-    typed = _TypedFunctions()
+    typed = TypedFunctions()
     assert not typed.covers(mod)
     typed.add(mod)
     assert typed.covers(mod) and typed.covers(mod.clone())
@@ -461,18 +461,6 @@ def test_typed_functions_notice_a_callee_of_another_type():
     assert not typed.covers(other)
     typed.add(relay.transform.InferType()(other))
     assert not typed.covers(mod), "main was typed with a callee of another type"
-
-
-def test_stock_functions(monkeypatch):
-    from tvm.relay import build_module
-    from tvm.relay.backend import vm
-
-    def original():
-        """Stands for what the wrapper keeps."""
-
-    monkeypatch.setattr(build_module, "_collage_stock_build", original, raising=False)
-    monkeypatch.setattr(vm, "_collage_stock_compile", original, raising=False)
-    assert stock_build() is original and stock_vm_compile() is original
 
 
 def resize():

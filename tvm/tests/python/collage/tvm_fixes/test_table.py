@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import tvm
+from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import module_check
 from tvm.relay.collage.compile import fast_passes
@@ -125,6 +126,8 @@ def there_is(place):
         return tvm.get_global_func(prefix + name.removeprefix("tir."), True) is not None
     if kind in ("logger", "attribute", "global"):
         return True  # they are made by who first asks
+    if kind == "converter":
+        return name in relay.frontend.onnx._get_convert_map(17)
     owner = importlib.import_module(kind)
     for each in name.split("."):
         owner = getattr(owner, each)
@@ -142,7 +145,7 @@ def values(scope):
     for fix in FIXES.values():
         for place in fix.places:
             kind, _, path = place.partition(":")
-            if fix.scope is scope and kind not in ("pass", "logger", "attribute"):
+            if fix.scope is scope and kind not in ("pass", "logger", "attribute", "converter"):
                 function = tvm.get_global_func(path, True) if kind == "global" else None
                 owner = importlib.import_module(kind) if kind != "global" else function
                 for each in path.split(".") if kind != "global" else ():

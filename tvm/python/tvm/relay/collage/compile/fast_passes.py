@@ -43,7 +43,7 @@ _LOOPS, _ROUNDING = pass_of("small loops"), pass_of("rounding")
 remembered_build_info = ScopedFix("build info", functools.lru_cache(maxsize=1)).inside
 
 
-class _TypedFunctions:
+class TypedFunctions:
     """Functions known to be typed in the module they belong to.
 
     A function's typing depends on itself and on the types of the functions it calls. Nodes are
@@ -87,10 +87,10 @@ class _TypedFunctions:
 
 @pass_instrument
 class FastPasses:
-    """The instrument. After `stop()` it does nothing."""
+    """The instrument, which does nothing after `stop()`."""
 
     def __init__(self, vector_math: bool = True, one_thread: bool = False) -> None:
-        self._typed = _TypedFunctions()
+        self._typed = TypedFunctions()
         self._is_active = True
         self._vector_math = vector_math
         self._one_thread = one_thread
@@ -141,9 +141,10 @@ def _step_of(info: Any) -> str:
 
 @contextlib.contextmanager
 def fast_passes(opt_level: int | None = None, one_thread: bool = False) -> Iterator[FastPasses]:
-    """Context in which TVM's passes take the shortcuts of this module; gives the instrument.
+    """Have TVM's passes take the shortcuts of this module in the block; give the instrument.
 
-    It is the current PassContext, with `opt_level` (None: unchanged) in place of its own. A module
+    The block has the current PassContext, with `opt_level` (None: unchanged) in place of its own,
+    and its parallel loops on one thread with `one_thread`. A module
     that FoldConstant or SimplifyExpr is called on directly must not be shared: it is changed in
     place.
     """
@@ -165,7 +166,7 @@ def fast_passes(opt_level: int | None = None, one_thread: bool = False) -> Itera
 
 @contextlib.contextmanager
 def joined(context: tvm.transform.PassContext, instrument: Any) -> Iterator[None]:
-    """`context` with one more instrument for the block, unnoticed by those that it has."""
+    """Have one more instrument in `context` for the block, unnoticed by those that it has."""
     set_instruments = tvm.get_global_func("collage.SetInstruments")
     inherited = list(context.instruments)
     set_instruments(context, [*inherited, instrument])

@@ -121,7 +121,7 @@ def laid_in_a_row(pre: Any, post: Any) -> Any:
 
 
 def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
-    """Return it before and after along the axis, then across, of the forms of Relay's text."""
+    """Return it before and after along the axis, then across, of any form of Relay's text."""
     given = [int(side) for side in sides]
     if rank == 3:
         return given[0], given[-1], 0, 0

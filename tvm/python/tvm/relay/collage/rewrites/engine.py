@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a rule of `rewrites.table` is made of, and how rules are applied to a module.
+"""Rules of `rewrites.table`, and their application to a module.
 
 Precondition: modules are typed (InferType). Test: rewrites/test_table.py
 """
@@ -17,7 +17,7 @@ from ..relay_util.walk import is_open_function, nodes_of
 
 
 class Rule(NamedTuple):
-    """One row of the table: a call that matches becomes another expression of the same value."""
+    """A row of the table, by which a call becomes another expression of the same value."""
 
     name: str  # by which a PassContext disables it
     when: str  # the step of `prepare`, or the pass of TVM before or after which it is applied

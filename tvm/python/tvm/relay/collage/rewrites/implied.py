@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the reader of a value does itself is left out: padding before a window, broadcasting before
-an operator that broadcasts.
+"""Padding before a window and broadcasting before an operator that broadcasts, left to the reader.
 
 Exporters write both as operators of their own. The parts of a backend that does not know these end
 there, and each value is laid out plainly for the border and back; one that does know them copies a

@@ -68,7 +68,7 @@ def with_usual_names(text: str) -> str:
 
 @contextlib.contextmanager
 def ansors_products() -> Iterator[None]:
-    """Context in which builds take Ansor's records for dense layers, and TVM's own kernels for
+    """Have builds in the block take Ansor's records for dense layers, and TVM's own kernels for
     those without."""
     token = _is_inside.set(True)
     try:
@@ -80,8 +80,8 @@ def ansors_products() -> Iterator[None]:
 
 @contextlib.contextmanager
 def matmul_axes() -> Iterator[None]:
-    """Context in which builds for Ansor's records name the axes of products by letters. Where the
-    PassContext has them use such records, it waits for other threads' such builds."""
+    """Have builds in the block name the axes of products by letters. Where the PassContext has them
+    use Ansor's records, wait for other threads' such builds."""
     is_ansors = auto_scheduler.is_auto_scheduler_enabled()
     with (
         traced_alone() if is_ansors else contextlib.nullcontext(),
@@ -94,8 +94,8 @@ def matmul_axes() -> Iterator[None]:
 
 @contextlib.contextmanager
 def traced_alone() -> Iterator[None]:
-    """Context in which no other thread has Ansor trace kernels; what failed while it did so leaves
-    no trace."""
+    """Let no other thread have Ansor trace kernels during the block; what failed while it did so
+    leaves no trace."""
     with _ONE_THREAD:
         before = TracingEnvironment.current
         try:

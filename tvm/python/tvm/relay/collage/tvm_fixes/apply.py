@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts what stands in for functions of TVM into their places: the one file that writes to TVM.
+"""Changes of TVM, made for rows of `table.FIXES`: this file alone writes to TVM.
 
-Each function names a row of `table.FIXES`, so nothing is replaced that the table does not have.
+Each function takes the name of a row, so nothing is changed that the table does not have.
 Test: tvm_fixes/test_table.py.
 """
 
@@ -84,7 +84,7 @@ class ScopedFix:
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[list[Any]]:
-        """Context in which ours stand in the row's places; gives them."""
+        """Have ours stand in the row's places during the block; give them."""
         with contextlib.ExitStack() as stack:
             yield [stack.enter_context(patch.inside()) for patch in self._patches]
 

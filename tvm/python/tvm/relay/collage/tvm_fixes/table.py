@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that Collage changes in TVM: one row a change.
+"""Everything that Collage changes in TVM, one row a change.
 
 Nothing else in the package writes to a module, a class or a registry of TVM: `apply` alone does,
 for a row of this table. Forms that a pass of TVM treats badly are rewritten before it instead
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Scope(enum.Enum):
-    """When a row holds."""
+    """Time during which a row holds."""
 
     PROCESS = "from the import of TVM on"
     TVMC = "once tvm.driver.tvmc is imported"
@@ -28,7 +28,8 @@ class Fix(NamedTuple):
     """A row: what of TVM is other, why, when, by what, and where that is tested."""
 
     # "module:attribute", "global:function", "attribute:of operators", "logger:name",
-    # "pass:name" for a pass before, behind or instead of which `fast_passes` does something.
+    # "pass:name" for a pass before, behind or instead of which `fast_passes` does something,
+    # "converter:operator" for nodes of ONNX that are changed before TVM converts them.
     places: tuple[str, ...]
     why: str
     scope: Scope
@@ -218,6 +219,7 @@ _ON_RECORDS = {
         Scope.SEARCH, "tuner/ansor_search.py", "tuner/test_search.py",
     ),
 }  # fmt: skip
+_CONVERTERS = "tvm_fixes/onnx_converters.py", "tvm_fixes/test_onnx_converters.py"
 _ON_IMPORT = {
     "diagnostics": Fix(
         ("global:diagnostics.OverrideRenderer",),
@@ -256,15 +258,50 @@ _ON_IMPORT = {
     ),
     "construct_nodes": Fix(
         (f"{_ONNX}:GraphProto._construct_nodes",),
-        "a converter that fails, or gives another type than ONNX infers, ends or spoils an import; "
-        "an input that two branches read is copied under two names",
+        "a converter that fails, or gives another type than ONNX infers, ends or spoils an import",
         Scope.IMPORT, "importer/onnx.py", "importer/test_opaque.py",
     ),
     "convert_operator": Fix(
         (f"{_ONNX}:GraphProto._convert_operator",),
-        "converters read some nodes wrongly (tvm_fixes/onnx_converters.py); recurrent layers "
-        "become the operators of all their steps, and softplus and mish overflow",
-        Scope.IMPORT, "importer/onnx.py", "tvm_fixes/test_onnx_converters.py",
+        "recurrent layers become the operators of all their steps; softplus and mish overflow",
+        Scope.IMPORT, "importer/onnx.py", "importer/test_activations.py",
+    ),
+    "predicate of If": Fix(
+        ("converter:If",),
+        "it takes the first element of a constant, which one of rank 0 does not have",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "inputs of branches": Fix(
+        ("converter:If",),
+        "the first node that reads an input gives its name to it, by a copy: where two branches "
+        "each make one, the model knows only the other's",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "one of several axes": Fix(
+        tuple(f"converter:Reduce{name}" for name in (
+            "Max", "Min", "Sum", "Mean", "Prod", "LogSumExp")),
+        "of several axes that are an input the first is reduced, without a word",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "axes that are an input": Fix(
+        tuple(f"converter:Reduce{name}" for name in ("L1", "L2", "LogSum", "SumSquare")),
+        "they are refused: \"multiple values for argument 'axis'\"",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "bounds of Clip": Fix(
+        ("converter:Clip",),
+        "they are dropped unless both are constants, or neither is, as a copy of one",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "saturation of Cast": Fix(
+        ("converter:Cast",),
+        "it is refused, although it is about types of eight bits that TVM has none of",
+        Scope.IMPORT, *_CONVERTERS,
+    ),
+    "operands of Concat": Fix(
+        ("converter:Concat",),
+        "the kernel divides by the elements of an operand, of which it may have none",
+        Scope.IMPORT, *_CONVERTERS,
     ),
 }  # fmt: skip
 

@@ -29,7 +29,7 @@ class _Entered(threading.local):
 
 
 class _OfThreads:
-    """What stands in TVM's class for the contexts of several threads."""
+    """A stand-in, in TVM's class, for the contexts of several threads."""
 
     def here(self) -> Any:
         """Return this thread's own context, or what was in force before."""
@@ -72,7 +72,7 @@ class ThreadContexts:
 
     @contextlib.contextmanager
     def entered(self, context: Any) -> Iterator[Any]:
-        """Context in which this thread's builds find ``context`` first; gives it."""
+        """Have this thread's builds find ``context`` first in the block; give it."""
         with self._fix.inside() as [dispatcher]:
             context._old_ctx = dispatcher.here()
             self._entered.contexts.append(context)
