@@ -9,8 +9,7 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage import module_check
-from tvm.relay.collage.compile import fast_passes
+from tvm.relay.collage.compile import fast_passes, module_check
 from tvm.relay.collage.tvm_fixes import apply
 from tvm.relay.collage.tvm_fixes.table import FIXES, Scope
 
@@ -27,8 +26,6 @@ CHANGING = {
     "reset_attr": (),
     "override_renderer": (),
 }
-# What else a process shares: Python's hook and our own logger.
-SHARED = ("interrupts.py", "logs.py", "shared_patch.py")
 
 
 def root_of(node):
@@ -48,8 +45,6 @@ def patches_in(source, file):
         elif isinstance(node, ast.Import):
             names = [each.asname or each.name.partition(".")[0] for each in node.names]
             of_tvm |= {name for name, each in zip(names, node.names) if each.name[:3] == "tvm"}
-        elif isinstance(node, ast.ImportFrom) and "SharedPatch" in [n.name for n in node.names]:
-            found += [node.lineno] * (Path(file).name not in SHARED)
     for node in ast.walk(tree):
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         if isinstance(node, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Delete):
@@ -63,7 +58,8 @@ def patches_in(source, file):
 def is_change(call, of_tvm, file):
     name = ast.unparse(call.func).rpartition(".")[2]
     if name in ("setattr", "delattr") and isinstance(call.func, ast.Name):
-        return root_of(call.args[0]) not in ("cls", "self", "sys") and Path(file).name not in SHARED
+        is_of_others = file.startswith("process_wide/")  # Python's hook, our logger, lazy names
+        return root_of(call.args[0]) not in ("cls", "self", "sys") and not is_of_others
     if name == "register_func" and call.keywords:
         text = ast.unparse(call.args[0]).lstrip("f").strip("'\"")
         is_made = isinstance(call.args[0], ast.Name)
@@ -81,7 +77,6 @@ CHANGES = [
     "from tvm import register_func\nregister_func('relay.ir.any', print, override=True)",
     "import tvm\ntvm.register_func(name, print, override=True)",
     "op.reset_attr('target.dnnl')",
-    "from ..shared_patch import SharedPatch",
 ]
 OTHERS = [
     "import tvm\nfound = tvm.relay.build\nfound.collage = 1",
