@@ -5,7 +5,7 @@ Where a library has parts of external backends, TVM puts all constants into the 
 those their own, and those of the host's kernels into the executor as well: a file has them twice.
 The graph executor's constants are called p0, p1, ...; an input of such a name was never set.
 
-Test: compile/test_constants.py.
+The row "constants of a library" of tvm_fixes/table.py. Test: compile/test_constants.py.
 """
 
 from __future__ import annotations

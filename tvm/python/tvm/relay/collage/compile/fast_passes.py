@@ -152,8 +152,7 @@ def fast_passes(opt_level: int | None = None, one_thread: bool = False) -> Itera
     instrument = FastPasses(has_vector_math(), one_thread)
     inherited = list(current.instruments or [])
     if inherited and opt_level in (None, current.opt_level):
-        # Join the user's own context: leaving a nested one would end his instruments' work (TVM's
-        # pass timing forgets its figures then).
+        # TVM's pass timing would forget its figures in a nested context.
         context: Any = joined(current, instrument)
     else:
         context = changed_context(opt_level=opt_level, instruments=[*inherited, instrument])
@@ -166,7 +165,10 @@ def fast_passes(opt_level: int | None = None, one_thread: bool = False) -> Itera
 
 @contextlib.contextmanager
 def joined(context: tvm.transform.PassContext, instrument: Any) -> Iterator[None]:
-    """Have one more instrument in `context` for the block, unnoticed by those that it has."""
+    """Have one more instrument in `context` for the block, unnoticed by those that it has.
+
+    The row "instruments" of tvm_fixes/table.py.
+    """
     set_instruments = tvm.get_global_func("collage.SetInstruments")
     inherited = list(context.instruments)
     set_instruments(context, [*inherited, instrument])

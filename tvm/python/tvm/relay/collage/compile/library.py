@@ -83,7 +83,7 @@ def build_vm(
 def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
     """Return `mod` with Inline=1 on its external functions.
 
-    TVM's graph executor silently skips an external global function without it, AOT rejects one.
+    The row "external functions" of tvm_fixes/table.py says why.
     """
     result = mod
     for var, func in mod.functions_items():

@@ -36,9 +36,8 @@ _MASKABLE_X86 = {
     "amx-bf16": "amx_bf16",
 }
 
-# Features of which TVM 0.19's kernels for 8 bits make nothing that LLVM 22 takes: the operands of
-# vpdpbusd have another type there, which ends the process, and tiles of AMX that a layer does not
-# fill are an error.
+# The row "features for 8 bits" of tvm_fixes/table.py: operands of vpdpbusd have another type in
+# LLVM 22 than TVM gives them, and tiles of AMX that a layer does not fill are an error.
 _UNFIT_FOR_TVM = ("avx512vnni", "avxvnni", "amx-int8")
 
 

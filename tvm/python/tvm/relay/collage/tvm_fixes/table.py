@@ -29,7 +29,8 @@ class Fix(NamedTuple):
 
     # "module:attribute", "global:function", "attribute:of operators", "logger:name",
     # "pass:name" for a pass before, behind or instead of which `fast_passes` does something,
-    # "converter:operator" for nodes of ONNX that are changed before TVM converts them.
+    # "converter:operator" for nodes of ONNX that are changed before TVM converts them,
+    # "field:", "input:" and "result:" for objects of TVM that are changed where they are used.
     places: tuple[str, ...]
     why: str
     scope: Scope
@@ -157,6 +158,27 @@ _ON_BUILD = {
         (f"{_TE_COMPILER}:select_implementation",),
         "where Ansor's records are used, products that none is for get loops nobody scheduled",
         Scope.BUILD, "tvm_fixes/ansor.py", "tvm_fixes/test_unserved_products.py",
+    ),
+    "instruments": Fix(
+        ("field:PassContext.instruments",),
+        "leaving a context in another ends the work of the other's instruments, so ours join it",
+        Scope.BUILD, "compile/fast_passes.py", "compile/test_library.py",
+    ),
+    "external functions": Fix(
+        ("input:relay.build",),
+        "the graph executor skips one that is not to be inlined, without a word; AOT refuses it",
+        Scope.BUILD, "compile/library.py", "compile/test_library.py",
+    ),
+    "features for 8 bits": Fix(
+        ("input:relay.build",),
+        "kernels for VNNI and AMX have types that LLVM 22 does not take, which ends the process",
+        Scope.BUILD, "compile/target.py", "compile/test_target.py",
+    ),
+    "constants of a library": Fix(
+        ("result:relay.build", "result:relay.vm.compile"),
+        "with parts of backends those of TVM's kernels are there twice; one that is called as an "
+        "input hides it",
+        Scope.BUILD, "compile/constants.py", "compile/test_constants.py",
     ),
     "types": Fix(
         ("pass:InferType",),
