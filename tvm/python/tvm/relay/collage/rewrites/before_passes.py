@@ -47,7 +47,7 @@ _CHANNELS = 1  # the axis that kernels block
 
 
 def is_sum_with_itself(node: Any) -> bool:
-    return is_call(node, "add") and node.args[0].same_as(node.args[1])
+    return bool(node.args[0].same_as(node.args[1]))
 
 
 def doubled(pre: Any, post: Any) -> Any:
@@ -55,9 +55,7 @@ def doubled(pre: Any, post: Any) -> Any:
 
 
 def is_product_of_unknowns(node: Any) -> bool:
-    """Tell whether a node is a product of what is not known, or one number times such a product."""
-    if not is_call(node, "multiply"):
-        return False
+    """Tell whether a product is one of what is not known, or one number times such a product."""
     numbers = [each for each in node.args if _is_known(each) and math.prod(each.data.shape) == 1]
     is_scaled = len(numbers) == 1 and any(
         is_call(each, "multiply") and not any(map(_is_known, each.args)) for each in node.args
@@ -77,7 +75,7 @@ def fenced_in(_pre: Any, post: Any) -> Any:
 
 
 def is_fence(node: Any) -> bool:
-    return is_call(node, FENCE) and str(node.attrs.compiler) == _NAME
+    return str(node.attrs.compiler) == _NAME
 
 
 def without_fence(_pre: Any, post: Any) -> Any:
@@ -85,8 +83,8 @@ def without_fence(_pre: Any, post: Any) -> Any:
 
 
 def is_along_one_axis(node: Any) -> bool:
-    """Tell whether a node is a convolution of an input whose second axis, if it has one, is 1."""
-    if not is_call(node, *_PLAIN_LAYOUTS) or not isinstance(node.args[1], relay.Constant):
+    """Tell whether a convolution is of an input whose second axis, if it has one, is 1."""
+    if not isinstance(node.args[1], relay.Constant):
         return False
     plain = _PLAIN_LAYOUTS[node.op.name]
     attrs, (data, weight) = node.attrs, (arg.checked_type for arg in node.args)
@@ -130,8 +128,6 @@ def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
 
 
 def is_squeeze_of_channels(node: Any) -> bool:
-    if not is_call(node, "squeeze"):
-        return False
     shape = static_shape(node.args[0].checked_type)
     if shape is None or len(shape) < 3 or shape[_CHANNELS] != 1:
         return False

@@ -6,30 +6,52 @@ Precondition: modules are typed (InferType). Test: rewrites/test_table.py
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tvm
 from tvm import relay
-from tvm.relay.dataflow_pattern import DFPattern, DFPatternCallback, is_op, rewrite, wildcard
+from tvm.relay.dataflow_pattern import (
+    AltPattern,
+    DFPattern,
+    DFPatternCallback,
+    is_op,
+    rewrite,
+    wildcard,
+)
 
-from ..relay_util.walk import is_open_function, nodes_of
+from ..relay_util.walk import is_open_function, operator_calls
 
 
-class Rule(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Rule:
     """A row of the table, by which a call becomes another expression of the same value."""
 
     name: str  # by which a PassContext disables it
     when: str  # the step of `prepare`, or the pass of TVM before or after which it is applied
-    pattern: DFPattern
-    condition: Callable[[Any], bool]  # on any node; true of a typed call that is to be rewritten
+    pattern: DFPattern  # of a call of these operators
+    condition: Callable[[Any], bool]  # on a typed call of such an operator
     # On the call before anything below it was rewritten, which has types, and on the one after, of
     # which the result is made; None where nothing can be made of it.
     result: Callable[[Any, Any], Any]
     is_once: bool = False  # applied once: what it makes would match again
-    # A node that a function holds wherever the rule is of use, if other rules make those of the
-    # condition.
-    is_tried_for: Callable[[Any], bool] | None = None
+    # Operators of which a function holds one wherever the rule is of use, if other rules make the
+    # calls of the condition.
+    made_of: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def operators(self) -> tuple[str, ...]:
+        """Names of the operators whose calls the pattern matches."""
+        patterns, names = [self.pattern], []
+        while patterns:
+            pattern = patterns.pop()
+            if isinstance(pattern, AltPattern):
+                patterns += [pattern.left, pattern.right]
+            else:
+                names.append(pattern.op.expr.name)
+        return tuple(names)
 
 
 class _Callback(DFPatternCallback):
@@ -64,14 +86,27 @@ def rewrite_in_place(mod: tvm.IRModule, rules: Iterable[Rule]) -> bool:
 
 
 def _needed(function: relay.Function, rules: list[Rule]) -> list[Rule]:
-    nodes = nodes_of(function)
-    return [rule for rule in rules if any(map(rule.is_tried_for or rule.condition, nodes))]
+    calls: dict[str, list[relay.Call]] = {}
+    for each in operator_calls(function):
+        calls.setdefault(each.op.name, []).append(each)
+
+    def is_needed(rule: Rule) -> bool:
+        if rule.made_of:
+            return any(name in calls for name in rule.made_of)
+        return any(rule.condition(each) for name in rule.operators for each in calls.get(name, ()))
+
+    return list(filter(is_needed, rules))
 
 
 def type_in_place(mod: tvm.IRModule) -> None:
     """Type what a pass has returned, without instruments: whoever asks may be one."""
     with tvm.transform.PassContext():
         mod.update(relay.transform.InferType()(mod))
+
+
+def always(_call: Any) -> bool:
+    """Be the condition of a rule whose pattern says all, or whose result does."""
+    return True
 
 
 def is_call(node: Any, *names: str) -> bool:

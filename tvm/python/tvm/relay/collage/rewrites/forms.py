@@ -37,10 +37,6 @@ FLAT_PRELU = is_op("reshape")(_flat)
 _FLOATS = ("float16", "float32", "float64")
 
 
-def is_einsum(node: Any) -> bool:
-    return is_call(node, "einsum")
-
-
 def product_of_matrices(einsum: Any, post: Any) -> Any:
     """Make nn.dense where the second operand is a matrix of weights, nn.batch_matmul elsewhere."""
     operands, equation = post.args[0], str(einsum.attrs.equation).replace(" ", "")
@@ -108,9 +104,8 @@ def _laid_out(value: Any, letters: Sequence[str], wanted: list[str]) -> Any:
 
 
 def is_flat_prelu(node: Any) -> bool:
-    """Tell whether a node is the reshape behind a PReLU of one axis."""
-    is_behind = is_call(node, "reshape") and is_call(node.args[0], "nn.prelu")
-    return is_behind and len(node.args[0].checked_type.shape) == 1
+    """Tell whether a reshape is behind a PReLU of one axis."""
+    return is_call(node.args[0], "nn.prelu") and len(node.args[0].checked_type.shape) == 1
 
 
 def prelu(flat: Any, post: Any) -> Any:
@@ -147,7 +142,7 @@ def _value_of(expr: Any) -> np.ndarray | None:
 
 
 def is_take_of_neighbours(node: Any) -> bool:
-    if not is_call(node, "take") or not isinstance(node.args[1], relay.Constant):
+    if not isinstance(node.args[1], relay.Constant):
         return False
     if node.attrs.axis is None or int(node.attrs.batch_dims):
         return False

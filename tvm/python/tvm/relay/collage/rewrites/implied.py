@@ -33,7 +33,7 @@ BROADCASTING = (
 
 
 def reads_padding(node: Any) -> bool:
-    return is_call(node, *WINDOWS) and is_call(node.args[0], "nn.pad")
+    return is_call(node.args[0], "nn.pad")
 
 
 def padding_more(window: Any, post: Any) -> Any:
@@ -49,7 +49,7 @@ def padding_more(window: Any, post: Any) -> Any:
 
 
 def pads_by_nothing(node: Any) -> bool:
-    return is_call(node, "nn.pad") and not np.any(_widths(node))
+    return not np.any(_widths(node))
 
 
 def what_is_read(_pre: Any, post: Any) -> Any:
@@ -57,8 +57,7 @@ def what_is_read(_pre: Any, post: Any) -> Any:
 
 
 def reads_broadcast(node: Any) -> bool:
-    is_reader = is_call(node, *BROADCASTING)
-    return is_reader and any(is_call(operand, "broadcast_to") for operand in node.args)
+    return any(is_call(operand, "broadcast_to") for operand in node.args)
 
 
 def broadcasting(reader: Any, post: Any) -> Any:

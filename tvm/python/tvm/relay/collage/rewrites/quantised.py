@@ -35,7 +35,7 @@ _qnn = relay.qnn.op
 _BYTES = ("int8", "uint8")
 _DEQUANTIZE = "qnn.dequantize"
 _BINARY = {"qnn.add": relay.add, "qnn.mul": relay.multiply, "qnn.subtract": relay.subtract}
-_PRODUCTS = {
+PRODUCTS = {
     "qnn.conv2d": "nn.conv2d",
     "qnn.dense": "nn.dense",
     "qnn.batch_matmul": "nn.batch_matmul",
@@ -55,7 +55,7 @@ def _dequantised(unknown: int) -> DFPattern:
 REQUANTIZE = call("qnn.requantize", operands=_operands(1, 4))
 BINARY = call(*_BINARY, operands=_operands(2, 6))
 CONCATENATE = call("qnn.concatenate", operands=_operands(3, 2))
-_product = call(*_PRODUCTS, operands=_operands(2, 4))
+_product = call(*PRODUCTS, operands=_operands(2, 4))
 _total = call(*_SUMS, operands=[_product, is_constant()]) | _product
 PRODUCT = call(_DEQUANTIZE, operands=[_total, *_operands(0, 2)])
 SCALED_WEIGHTS = call("multiply", operands=[_dequantised(0), is_constant()])
@@ -63,7 +63,7 @@ DEPTHWISE = call("nn.conv2d", operands=[_dequantised(1), _dequantised(1)])
 
 
 def is_requantize(node: Any) -> bool:
-    return is_call(node, "qnn.requantize") and str(node.attrs.out_dtype) in _BYTES
+    return str(node.attrs.out_dtype) in _BYTES
 
 
 def requantized(_pre: Any, post: Any) -> Any:
@@ -72,10 +72,6 @@ def requantized(_pre: Any, post: Any) -> Any:
     axis, dtype = int(post.attrs.axis), str(post.attrs.out_dtype)
     floats = _qnn.dequantize(data, scale, zero, axis)
     return _qnn.quantize(floats, out_scale, out_zero, axis, dtype)
-
-
-def is_binary(node: Any) -> bool:
-    return is_call(node, *_BINARY)
 
 
 def binary(pre: Any, post: Any) -> Any:
@@ -89,9 +85,8 @@ def binary(pre: Any, post: Any) -> Any:
 
 
 def is_concatenate(node: Any) -> bool:
-    """Tell whether a node is a concatenation of bytes with scales of their own."""
-    is_one = is_call(node, "qnn.concatenate")
-    return is_one and all(isinstance(each, relay.Tuple) for each in node.args[:3])
+    """Tell whether a concatenation's bytes have scales of their own."""
+    return all(isinstance(each, relay.Tuple) for each in node.args[:3])
 
 
 def concatenated(pre: Any, post: Any) -> Any:
@@ -100,14 +95,6 @@ def concatenated(pre: Any, post: Any) -> Any:
     floats = [_qnn.dequantize(*each) for each in fields]
     result = relay.concatenate(floats, int(post.attrs.axis))
     return _qnn.quantize(result, *post.args[3:], out_dtype=pre.checked_type.dtype)
-
-
-def is_product(node: Any) -> bool:
-    return is_call(node, *_PRODUCTS)
-
-
-def is_dequantize(node: Any) -> bool:
-    return is_call(node, _DEQUANTIZE)
 
 
 def product(_pre: Any, post: Any) -> Any:
@@ -127,7 +114,7 @@ def product(_pre: Any, post: Any) -> Any:
         _qnn.dequantize(data, data_scale, data_zero),
         _qnn.dequantize(weights, weights_scale, weights_zero, weights_axis),
     ]
-    op = tvm.ir.Op.get(_PRODUCTS[bytes_product.op.name])
+    op = tvm.ir.Op.get(PRODUCTS[bytes_product.op.name])
     result = with_attrs(op, bytes_product, floats, out_dtype="float32")
     if bias is None:
         return result
@@ -138,7 +125,7 @@ def product(_pre: Any, post: Any) -> Any:
 
 
 def is_scaled(node: Any) -> bool:
-    return is_call(node, "multiply") and any(is_call(each, _DEQUANTIZE) for each in node.args)
+    return any(is_call(each, _DEQUANTIZE) for each in node.args)
 
 
 def scaled_weights(_pre: Any, post: Any) -> Any:
@@ -169,8 +156,8 @@ def scaled_weights(_pre: Any, post: Any) -> Any:
 
 
 def is_depthwise(node: Any) -> bool:
-    """Tell whether a node is a depthwise convolution of dequantised data."""
-    if not is_call(node, "nn.conv2d") or not is_call(node.args[0], _DEQUANTIZE):
+    """Tell whether a convolution is a depthwise one of dequantised data."""
+    if not is_call(node.args[0], _DEQUANTIZE):
         return False
     is_plain = (str(node.attrs.data_layout), str(node.attrs.kernel_layout)) == ("NCHW", "OIHW")
     return is_plain and int(node.attrs.groups) == int(node.attrs.channels or 0) > 1

@@ -15,7 +15,7 @@ import tvm
 from . import before_passes as passes
 from . import forms, implied
 from . import quantised as q
-from .engine import Rule, call, rewrite_in_place
+from .engine import Rule, always, call, rewrite_in_place
 
 # The steps of `compile.prepare`: before FoldScaleAxis, and behind it.
 FORMS, SCALES = "forms", "scales"
@@ -23,18 +23,18 @@ FORMS, SCALES = "forms", "scales"
 # fmt: off
 RULES = (
     Rule("RestorePReLU", FORMS, forms.FLAT_PRELU, forms.is_flat_prelu, forms.prelu),
-    Rule("LowerEinsum", FORMS, call("einsum"), forms.is_einsum, forms.product_of_matrices),
+    Rule("LowerEinsum", FORMS, call("einsum"), always, forms.product_of_matrices),
     Rule("RemovePadding", FORMS, call("nn.pad"), implied.pads_by_nothing, implied.what_is_read),
     Rule("PadByWindow", FORMS, call(*implied.WINDOWS), implied.reads_padding, implied.padding_more),
     Rule("BroadcastByReader", FORMS, call(*implied.BROADCASTING), implied.reads_broadcast,
          implied.broadcasting),
     Rule("TakeAsSlice", FORMS, call("take"), forms.is_take_of_neighbours, forms.slice_of),
     Rule("RequantizeAsFloats", FORMS, q.REQUANTIZE, q.is_requantize, q.requantized),
-    Rule("QuantisedBinaryAsFloats", FORMS, q.BINARY, q.is_binary, q.binary),
+    Rule("QuantisedBinaryAsFloats", FORMS, q.BINARY, always, q.binary),
     Rule("QuantisedConcatenateAsFloats", FORMS, q.CONCATENATE, q.is_concatenate, q.concatenated),
     # Some of what it matches is made of requantizations.
-    Rule("QuantisedProductAsFloats", FORMS, q.PRODUCT, q.is_dequantize, q.product,
-         is_tried_for=q.is_product),
+    Rule("QuantisedProductAsFloats", FORMS, q.PRODUCT, always, q.product,
+         made_of=tuple(q.PRODUCTS)),
     Rule("ScaledWeights", SCALES, q.SCALED_WEIGHTS, q.is_scaled, q.scaled_weights),
     Rule("DepthwiseData", SCALES, q.DEPTHWISE, q.is_depthwise, q.depthwise_data),
     Rule("DoubleSum", "before SimplifyExpr", call("add"), passes.is_sum_with_itself,
