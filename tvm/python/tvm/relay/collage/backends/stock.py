@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import tvm.relay.op.contrib  # noqa: F401 - which registers TVM's predicates
 from tvm import ir, relay
 
 from ..process_wide.lazy import late_function
