@@ -12,30 +12,25 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from types import ModuleType
 from typing import Any
 
 import tvm
-from tvm.relay import build_module
-from tvm.relay.backend import vm
+from tvm._ffi import get_global_func
 from tvm_collage_hook import hand_at_import
 
 from .options import unknown_option
 from .process_wide.interrupts import carried, interrupts_kept
 from .process_wide.lazy import late_function
+from .tvm_fixes.apply import replace
 
 OPTION = "relay.collage.enable_collage"
 
-# Module of TVM and its function -> where the original is kept, for ``build.stock``, and ours.
+# Functions of TVM that build, and ours.
 _WRAPPED = {
-    (build_module, "build"): ("_collage_stock_build", "relay_builds:build"),
-    (build_module, "create_executor"): (
-        "_collage_stock_create_executor",
-        "relay_builds:create_executor",
-    ),
-    (vm, "compile"): ("_collage_stock_compile", "relay_builds:compile_vm"),
+    "build": "relay_builds:build",
+    "create_executor": "relay_builds:create_executor",
+    "compile": "relay_builds:compile_vm",
 }
-_KEPT_INIT = "_collage_stock_init"  # where PassContext keeps its own
 # What C++ asks for by name, behind "tvm.relay.collage.", and where it is.
 _CALLBACKS = {
     "ask": "rules.predicates:ask",
@@ -69,9 +64,15 @@ def is_enabled() -> bool:
 
 def install() -> None:
     """Put the wrappers in place, once, and register the callbacks."""
-    _tell_of_unknown_options()
-    for (module, name), (kept_as, ours) in _WRAPPED.items():
-        _wrap(module, name, kept_as, late_function(__package__, ours))
+    replace("unknown options", _telling_of_unknown_options)
+    replace(
+        "builds",
+        {
+            name: functools.partial(when_enabled, late_function(__package__, ours))
+            for name, ours in _WRAPPED.items()
+        },
+    )
+    replace("prototype", lambda _: get_global_func("relay._transform.CollagePartition"))
     for name, ours in _CALLBACKS.items():
         _register(f"tvm.relay.collage.{name}", late_function(__package__, ours))
     for name, ours in _PROTOTYPES.items():
@@ -80,7 +81,6 @@ def install() -> None:
         _register(
             f"collage.device.{name}", late_function(__package__, f"rpc.service:SERVICE.{name}")
         )
-
     for name in _TVMC:
         hand_at_import(f"tvm.driver.tvmc.{name}", late_function(__package__, _TVMC_WRAP))
 
@@ -89,12 +89,8 @@ def _register(name: str, function: Callable[..., Any]) -> None:
     tvm.register_func(name, carried(function), override=True)
 
 
-def _tell_of_unknown_options() -> None:
-    """Of a key that is nearly an option of ours TVM lists all options that there are."""
-    context = tvm.transform.PassContext
-    if hasattr(context, _KEPT_INIT):
-        return
-    stock = context.__init__
+def _telling_of_unknown_options(stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return PassContext's own that tells of a key that is nearly an option of ours."""
 
     @functools.wraps(stock)
     def init(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -106,14 +102,11 @@ def _tell_of_unknown_options() -> None:
                 raise AttributeError(reason) from None
             raise
 
-    setattr(context, _KEPT_INIT, stock)
-    context.__init__ = init
+    return init
 
 
-def _wrap(module: ModuleType, name: str, kept_as: str, ours: Callable[..., Any]) -> None:
-    if hasattr(module, kept_as):
-        return
-    stock = getattr(module, name)
+def when_enabled(ours: Callable[..., Any], stock: Callable[..., Any]) -> Callable[..., Any]:
+    """Return TVM's function `stock`, which hands over to ours where the option asks for it."""
 
     @functools.wraps(stock)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -122,5 +115,4 @@ def _wrap(module: ModuleType, name: str, kept_as: str, ours: Callable[..., Any])
         with interrupts_kept():
             return ours(stock, *args, **kwargs)
 
-    setattr(module, kept_as, stock)
-    setattr(module, name, wrapper)
+    return wrapper

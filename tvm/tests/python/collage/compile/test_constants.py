@@ -10,7 +10,7 @@ from own_code_backends import IN_C
 from tvm import relay
 from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, build_vm
-from tvm.relay.collage.compile.stock import stock_build
+from tvm.relay.collage.compile.library import stock_build
 from tvm_collage.runner import load_runner
 
 ROWS, COLUMNS = 4096, 64

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fast build gives TVM's own library, for each executor, and leaves everything else alone."""
 
+import logging
 import re
 
 import numpy as np
@@ -18,10 +19,14 @@ from tvm.relay.collage.compile import (
     fast_passes,
     prepare,
     small_loops,
-    stock,
 )
-from tvm.relay.collage.compile.fast_passes import _TypedFunctions
-from tvm.relay.collage.compile.library import inline_external_functions
+from tvm.relay.collage.compile.fast_passes import TypedFunctions
+from tvm.relay.collage.compile.library import (
+    inline_external_functions,
+    stock_build,
+    stock_vm_compile,
+    without_advice_to_tune,
+)
 from tvm.relay.collage.relay_util.external import COMPUTES_ALONE, mark_lone_part
 
 TARGET = plain_host()
@@ -61,7 +66,7 @@ LEFT_OUT = {"tir.disable_cse_tir": True}
 
 def stock_library(mod, params, without=(), **options):
     with tvm.transform.PassContext(opt_level=3, config=LEFT_OUT, disabled_pass=list(without)):
-        return stock.stock_build()(mod, target=TARGET, params=params, **options)
+        return stock_build()(mod, target=TARGET, params=params, **options)
 
 
 def assert_same(ours, expected):
@@ -131,7 +136,7 @@ def test_vm_with_a_dynamic_shape():
     body = relay.reshape(data * relay.transpose(relay.const([[2.0]] * 4)), shape)
     mod = tvm.IRModule.from_expr(relay.Function([data], body))
     with tvm.transform.PassContext(opt_level=3):
-        expected = stock.stock_vm_compile()(mod.clone(), target=TARGET)
+        expected = stock_vm_compile()(mod.clone(), target=TARGET)
     value = np.random.RandomState(0).randn(3, 4).astype("float32")
     (ours,) = run_vm(build_vm(mod, TARGET), value)
     assert ours.shape == (3, 2, 2)
@@ -149,7 +154,7 @@ def test_control_flow_in_the_vm():
     data = relay.var("data", vector)
     mod["main"] = relay.Function([data], relay.Call(loop, [relay.const(3), data]), vector)
     with tvm.transform.PassContext(opt_level=3):
-        expected = stock.stock_vm_compile()(mod.clone(), target=TARGET)
+        expected = stock_vm_compile()(mod.clone(), target=TARGET)
     value = np.random.RandomState(0).randn(1, 4).astype("float32")
     assert_same(run_vm(build_vm(mod, TARGET), value), run_vm(expected, value))
 
@@ -444,7 +449,7 @@ def test_typed_functions_notice_a_callee_of_another_type():
     mod = tvm.IRModule({callee: relay.Function([x], x, vector)})
     mod["main"] = relay.Function([y], relay.Call(callee, [y]), vector)
     mod = relay.transform.InferType()(mod)
-    typed = _TypedFunctions()
+    typed = TypedFunctions()
     assert not typed.covers(mod)
     typed.add(mod)
     assert typed.covers(mod) and typed.covers(mod.clone())
@@ -456,18 +461,6 @@ def test_typed_functions_notice_a_callee_of_another_type():
     assert not typed.covers(other)
     typed.add(relay.transform.InferType()(other))
     assert not typed.covers(mod), "main was typed with a callee of another type"
-
-
-def test_stock_functions(monkeypatch):
-    from tvm.relay import build_module
-    from tvm.relay.backend import vm
-
-    def original():
-        """Stands for what the wrapper keeps."""
-
-    monkeypatch.setattr(build_module, "_collage_stock_build", original, raising=False)
-    monkeypatch.setattr(vm, "_collage_stock_compile", original, raising=False)
-    assert stock.stock_build() is original and stock.stock_vm_compile() is original
 
 
 def resize():
@@ -482,7 +475,7 @@ def test_common_sub_expressions_are_left_to_llvm(joins, monkeypatch):
     """Stock TVM's pass binds them to variables that LLVM 22 cannot describe."""
     monkeypatch.setattr(small_loops, "SMALL_NANOSECONDS", 0)
     with tvm.transform.PassContext(opt_level=3), pytest.raises(tvm.TVMError, match="dbg_declare"):
-        stock.stock_build()(resize(), TARGET)
+        stock_build()(resize(), TARGET)
     data = np.random.RandomState(0).randn(1, 8, 6, 6).astype("float32")
     instruments = [PassTimingInstrument()] if joins else None
     with tvm.transform.PassContext(opt_level=3, instruments=instruments):
@@ -492,3 +485,11 @@ def test_common_sub_expressions_are_left_to_llvm(joins, monkeypatch):
     expected = run_graph(stock_one, data=data)
     assert_same(run_graph(library, data=data), expected)
     assert_same(run_vm(build_vm(resize(), TARGET), data), expected)
+
+
+def test_tvm_gives_no_advice_to_tune_within_a_build():
+    logger = logging.getLogger("autotvm")
+    before = logger.level
+    with without_advice_to_tune():
+        assert not logger.isEnabledFor(logging.WARNING)
+    assert logger.level == before

@@ -13,7 +13,8 @@ from harness.functions import FUNCTIONS, all_floats, ulps_off
 from onednn_nets import run
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.compile import build_library, build_vm, stock
+from tvm.relay.collage.compile import build_library, build_vm
+from tvm.relay.collage.compile.library import stock_build
 from tvm.relay.collage.measure import candidate_module, context_to_json
 from tvm.relay.collage.measure.builder import build_module
 from tvm.runtime.vm import VirtualMachine
@@ -201,11 +202,11 @@ def test_a_net_is_the_same_without_it_but_for_roundings():
 def test_stock_builds_at_the_same_time_are_stock():
     mod = module_of(UNARY)
     with tvm.transform.PassContext(opt_level=3):
-        before = code_of(stock.stock_build()(mod, target="llvm"))
+        before = code_of(stock_build()(mod, target="llvm"))
 
     def build(kind):
         with tvm.transform.PassContext(opt_level=3, config={OPTION: kind == "ours"}):
-            make = stock.stock_build() if kind == "stock" else build_library
+            make = stock_build() if kind == "stock" else build_library
             return code_of(make(mod, target="llvm"))
 
     kinds = ["ours", "off", "stock"] * 2

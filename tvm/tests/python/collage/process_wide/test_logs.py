@@ -10,7 +10,7 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm.relay.collage import CollageOptions, optimize
-from tvm.relay.collage.process_wide.logs import LOGGER, logging_at, without_advice_to_tune
+from tvm.relay.collage.process_wide.logs import LOGGER, logging_at
 
 
 @pytest.fixture
@@ -34,14 +34,6 @@ for level in ("debug", "info", "warning", "error", "notset"):
             getattr(child, each)("%s at %s", each, level)
     assert parent.level == logging.NOTSET and not parent.handlers
 """
-
-
-def test_tvm_gives_no_advice_to_tune_within_a_build():
-    logger = logging.getLogger("autotvm")
-    before = logger.level
-    with without_advice_to_tune():
-        assert not logger.isEnabledFor(logging.WARNING)
-    assert logger.level == before
 
 
 def test_lines_of_the_level_and_above_go_to_standard_error():

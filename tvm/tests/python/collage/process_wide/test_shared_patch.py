@@ -15,11 +15,11 @@ from tvm.relay.backend import te_compiler
 from tvm.relay.collage import ModuleError
 from tvm.relay.collage.compile import module_check
 from tvm.relay.collage.compile.fast_passes import remembered_build_info
-from tvm.relay.collage.compile.matmul_axes import matmul_axes
 from tvm.relay.collage.process_wide.interrupts import interrupts_kept
 from tvm.relay.collage.process_wide.logs import LOGGER, logging_at
 from tvm.relay.collage.process_wide.shared_patch import SharedPatch
 from tvm.relay.collage.tuning import ansor_records, autotvm_records
+from tvm.relay.collage.tvm_fixes.ansor import matmul_axes
 from tvm.target import Target
 
 OVERRIDE = "diagnostics.OverrideRenderer"

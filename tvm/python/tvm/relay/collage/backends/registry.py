@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import tvm
@@ -20,6 +20,7 @@ from ..process_wide.interrupts import carried
 from ..relay_util.external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
 from ..rules.pattern_entry import check_entries
 from ..rules.predicates import never_raises
+from ..tvm_fixes.apply import set_op_attributes
 from . import BUILTIN
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
 from .target_options import check_options, options_in, register_options
@@ -164,17 +165,8 @@ def _register_op_predicates(backend: Backend) -> None:
     guarded: dict[str, Any] = backend.op_predicates
     for_rules = {op: each.with_reason for op, each in guarded.items()}
     for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
-        _set_op_attrs(f"{key}.{backend.name}", predicates)
-
-
-def _set_op_attrs(key: str, values: Mapping[str, Any]) -> None:
-    for name in tvm.ir.Op.list_op_names():
-        op = tvm.ir.Op.get(name)
-        # TVM refuses to read an attribute that no op has ever had.
-        if op.has_attr(key) and op.get_attr(key) is not None:
-            op.reset_attr(key)
-        if name in values:
-            tvm.ir.register_op_attr(name, key, carried(values[name]))
+        values = {op: carried(each) for op, each in predicates.items()}
+        set_op_attributes("predicates", f"{key}.{backend.name}", values)
 
 
 def find_backend(name: str) -> Backend | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import tvm
-import tvm.relay.op.contrib  # which registers TVM's predicates
+import tvm.relay.op.contrib  # noqa: F401 - which registers TVM's predicates
 from tvm import ir, relay
 
 from ..process_wide.lazy import late_function
+from ..tvm_fixes.apply import replace, set_op_attributes
 
 _LETTERS = "abcdef"
 _get_backend = late_function(__package__, "registry:get_backend")
@@ -24,18 +24,14 @@ def serve_tvms_partitioning(backends: Iterable[str]) -> None:
     """Make TVM's op predicates of these backends ours; answer AlterOpLayout's layout queries."""
     for backend in backends:
         _replace_predicates(backend)
-    for op in ("conv", "conv_transpose"):
-        query = f"get_optimal_layout_for_{op}"
-        tvm.register_func(f"relay.ir.{query}", _own_layouts, override=True)
-        setattr(relay._ffi_api, query, tvm.get_global_func(f"relay.ir.{query}"))
+    replace("layout queries", lambda _: _own_layouts)
 
 
 def _replace_predicates(backend: str) -> None:
     attribute = f"target.{backend}"
-    for op in map(ir.Op.get, ir.Op.list_op_names()):
-        if op.has_attr(attribute):
-            op.reset_attr(attribute)
-            ir.register_op_attr(op.name, attribute, _late_predicate(backend, op, attribute))
+    ops = [op for op in map(ir.Op.get, ir.Op.list_op_names()) if op.has_attr(attribute)]
+    late = {op.name: _late_predicate(backend, op, attribute) for op in ops}
+    set_op_attributes("predicates", attribute, late)
 
 
 def _late_predicate(backend: str, op: Any, attribute: str) -> Callable[[relay.Call], Any]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Building: from a Relay module to a library, fast, by TVM's own pipeline (see docs/compile.md)."""
+"""Builds of a Relay module as a library, fast, by TVM's own pipeline (docs/compile.md)."""
 
 from .executors import build_whole, check_calls_parts, check_runs, executor_of
 from .fast_passes import fast_passes

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was built of a decision, as a fast function. Docs: docs/runner.md.
+"""A model that was built of a decision, as a fast function. Docs: docs/runner.md.
 Test: tvm_collage/test_runner.py."""
 
 from __future__ import annotations
@@ -19,27 +19,23 @@ __all__ = ["Built", "Runner", "load_runner"]
 
 @dataclasses.dataclass(frozen=True)
 class Built:
-    """A module of TVM's runtime that holds a model, and the Relay module that it was built of.
+    """A module of TVM's runtime that holds a model, and the Relay module that it was built of."""
 
-    module: of a library of the graph or AOT executor, or a VM's executable. mod_name: the name that
-    the model was built under.
-    """
-
-    module: tvm.runtime.Module
+    module: tvm.runtime.Module  # of a library of the graph or AOT executor, or a VM's executable
     mod: tvm.IRModule
-    mod_name: str = "default"
+    mod_name: str = "default"  # which the model was built under
 
     @classmethod
     def of_library(cls, library: Any, mod: tvm.IRModule) -> Built:
-        """Of what relay.build or relay.vm.compile answers. It does not keep that, which may keep
-        this."""
+        """Make one of what relay.build or relay.vm.compile answers, and which it does not keep:
+        that may keep this."""
         if isinstance(library, Executable):
             return cls(library.mod, mod)
         return cls(library.module, mod, library.libmod_name)
 
     def runner(self) -> Runner:
-        """A new runner, with an executor of its own. ModuleError for a VM's function that takes
-        other than tensors of fixed shapes."""
+        """Return a new runner, with an executor of its own. ModuleError for a VM's function that
+        takes other than tensors of fixed shapes."""
         if self.module.type_key == "VMExecutable":
             return vm_runner_of(self.module, tensors_of(self.mod))
         # An AOT library's names are those of C.
@@ -81,7 +77,7 @@ def tensors_of(mod: tvm.IRModule) -> dict[str, list[list[Any]]]:
 
 
 def _tensor(kind: tvm.ir.Type) -> tuple[list[int | None] | None, str]:
-    """Shape and dtype of a tensor's type."""
+    """Return shape and dtype of a tensor's type; None for what is none."""
     if not isinstance(kind, tvm.ir.TensorType):
         return None, type(kind).__name__
     shape = [int(n) if isinstance(n, tvm.tir.IntImm) else None for n in kind.shape]

@@ -57,10 +57,10 @@ _LOWERING = threading.Lock()
 
 @dataclasses.dataclass
 class Counts:
-    """How many kernels, or parts, were compiled and how many were there already."""
+    """Numbers of kernels, or of parts, in the builds of one CompiledParts."""
 
     compiled: int = 0
-    reused: int = 0
+    reused: int = 0  # which were there already
 
 
 class CompiledParts:
@@ -80,14 +80,15 @@ class CompiledParts:
 
     @staticmethod
     def can_build(options: Mapping[str, Any]) -> bool:
-        """Whether `build` takes these options of `build_library`: those of a graph executor whose
-        constants are its own."""
+        """Tell whether `build` takes these options of `build_library`: those of a graph executor
+        whose constants are its own."""
         executor = options.get("executor")
         is_graph = executor is None or executor.name == "graph" and not executor["link-params"]
         return is_graph and set(options) <= {"executor", "mod_name", "opt_level"}
 
     def build(self, mod: tvm.IRModule, **options: Any) -> Any:
-        """`build_library` of a plan's typed module with these options, for the graph executor."""
+        """Build a plan's typed module as `build_library` does, with these options of a graph
+        executor."""
         token = _ANSWERS.set({})
         try:
             with joined(tvm.transform.PassContext.current(), _AfterFusion(self)):
@@ -96,8 +97,8 @@ class CompiledParts:
             _ANSWERS.reset(token)
 
     def _without_parts(self, mod: tvm.IRModule) -> tvm.IRModule:
-        """`mod` with functions of our compiler, without a body that TVM's passes would go through,
-        for the parts whose backends keep their weights themselves."""
+        """Return `mod` with functions of our compiler, without a body that TVM's passes would go
+        through, for the parts whose backends keep their weights themselves."""
         result = mod.clone()
         for var, function in mod.functions_items():
             if is_external_function(function) and _keeps_its_weights(function):
@@ -107,7 +108,7 @@ class CompiledParts:
         return relay.transform.InferType()(result)
 
     def _stand_in(self, kind: str, function: relay.Function, compile: Callable[..., Any]) -> str:
-        """The symbol of a function that our compiler will be asked for."""
+        """Return the symbol of a function that our compiler will be asked for."""
         symbol = f"collage_{kind}_{tvm.ir.structural_hash(function) & (1 << 64) - 1:016x}"
         _ANSWERS.get()[symbol] = lambda: self._get(
             kind, symbol, lambda: compile(function, symbol, self._target)
@@ -131,7 +132,7 @@ class CompiledParts:
 
 @pass_instrument
 class _AfterFusion:
-    """Puts functions of our compiler into the place of kernels as soon as TVM has fused them."""
+    """An instrument that puts functions of our compiler into the place of what TVM has fused."""
 
     def __init__(self, compiled: CompiledParts) -> None:
         self._compiled = compiled
@@ -155,8 +156,8 @@ class _AfterFusion:
 
 
 def _is_kernel(op: Any) -> bool:
-    """Whether TVM would compile the function that is called to a kernel: one that only gives its
-    input another shape becomes none."""
+    """Tell whether TVM would compile the function that is called to a kernel: one that only gives
+    its input another shape becomes none."""
     attrs = (op.attrs or {}) if isinstance(op, relay.Function) else {}
     return "Primitive" in attrs and "Compiler" not in attrs and "relay.reshape_only" not in attrs
 
@@ -174,7 +175,7 @@ def _as_ours(function: relay.Function, symbol: str) -> relay.Function:
 
 
 def _hollow(part: relay.Function) -> relay.Function:
-    """A function of the part's type that computes nothing."""
+    """Return a function of the part's type that computes nothing."""
     kind = part.checked_type.ret_type
     zeros = [relay.zeros(each.shape, each.dtype) for each in tensors_of(kind)]
     is_tuple = isinstance(kind, tvm.ir.TupleType)
@@ -183,8 +184,8 @@ def _hollow(part: relay.Function) -> relay.Function:
 
 
 def _keeps_its_weights(part: relay.Function) -> bool:
-    """Whether the runtime module of a part has its weights by itself, so that it can be shared:
-    then its backend names no constants to TVM."""
+    """Tell whether the runtime module of a part has its weights by itself, so that it can be
+    shared: then its backend names no constants to TVM."""
     name = f"relay.ext.{part.attrs['Compiler']}.constant_updater"
     names_of = tvm.get_global_func(name, allow_missing=True)
     return names_of is not None and not names_of(part, "part")
@@ -197,7 +198,7 @@ def _compile_part(part: relay.Function, symbol: str, _: Any) -> tuple[tvm.runtim
 
 
 def constants_of(part: tvm.runtime.Module) -> list[tvm.nd.NDArray] | None:
-    """The weights that a part's module keeps; None for a module that does not tell."""
+    """Return the weights that a part's module keeps; None for a module that does not tell."""
     try:
         return list(part.get_function("get_constants")())
     except AttributeError:
@@ -207,7 +208,7 @@ def constants_of(part: tvm.runtime.Module) -> list[tvm.nd.NDArray] | None:
 def _compile_kernel(
     kernel: relay.Function, symbol: str, target: tvm.target.Target
 ) -> tuple[tvm.runtime.Module, int]:
-    """What TVM's build would make of it, as an object file."""
+    """Compile as TVM's build would; return an object file as a module, and its bytes."""
     with _LOWERING:
         compiler = te_compiler.get()
         compiler.clear()  # it knows no tuning records, and may have compiled the kernel with others
@@ -231,5 +232,5 @@ def _compile(function: relay.Function) -> tvm.runtime.Module:
 
 @tvm.register_func(f"relay.ext.{_COMPILER}.constant_updater", override=True)
 def _constants(function: relay.Function, symbol: str) -> dict[str, Any]:
-    """Parts keep theirs, and kernels get them from TVM's executor."""
+    """Name none: parts keep theirs, and kernels get them from TVM's executor."""
     return {}

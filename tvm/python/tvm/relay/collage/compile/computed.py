@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on constants computed by builds of ours: LLVM rejects some kernels without their mends.
+"""Calls on constants, computed by builds of ours: LLVM rejects some kernels of TVM's own builds.
 
 TVM's FoldConstant has its kernels compiled as they are, and fails as a whole with one that LLVM
 rejects, as that of a table of positions that a vision transformer resizes.
@@ -23,8 +23,8 @@ from .target import host_target
 
 
 def computed(call: relay.Call, arrays: Sequence[Any], types: Sequence[Any]) -> list[Any]:
-    """The results of a call's operator on arrays of these tensor types; TVMError where it has no
-    kernel."""
+    """Return the results of a call's operator on arrays of these tensor types; TVMError where it
+    has no kernel."""
     params = [relay.Var(f"p{i}", each) for i, each in enumerate(types)]
     function = relay.Function(params, relay.Call(call.op, params, call.attrs))
     library = build_library(tvm.IRModule.from_expr(function), host_target())
@@ -37,8 +37,8 @@ def computed(call: relay.Call, arrays: Sequence[Any], types: Sequence[Any]) -> l
 
 @tvm.transform.module_pass(opt_level=0, name="FoldConstantOrCompute")
 def fold_constant(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
-    """TVM's FoldConstant, where the context has that run; where it fails, after what is constant
-    was computed here."""
+    """Run TVM's FoldConstant, where the context has that run; where it fails, again after what is
+    constant was computed here."""
     stock = tvm.transform.Sequential([relay.transform.FoldConstant()])
     try:
         return stock(mod)
@@ -67,6 +67,6 @@ def _by_numpy_or_build(
 
 
 def _is_tvms_to_fold(op: tvm.ir.Op) -> bool:
-    """TVM's FoldConstant leaves others as they are: backends know qnn's."""
+    """Tell whether TVM's FoldConstant would compute an operator: backends know qnn's."""
     is_kept = op.get_attr("TOpIsStateful") or op.get_attr("TNonComputational")
     return not is_kept and not op.name.startswith("qnn.")

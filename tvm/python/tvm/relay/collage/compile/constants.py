@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constants of a library: each of them once, under a name that no input has.
+"""Constants of a library, each of them once, under a name that no input has.
 
 Where a library has parts of external backends, TVM puts all constants into the module that gives
 those their own, and those of the host's kernels into the executor as well: a file has them twice.
 The graph executor's constants are called p0, p1, ...; an input of such a name was never set.
 
-Test: compile/test_constants.py.
+The row "constants of a library" of tvm_fixes/table.py. Test: compile/test_constants.py.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _LOADER = "const_loader"
 
 
 def mend_constants(built: Any) -> Any:
-    """What relay.build or relay.vm.compile has made, changed where constants are there twice or
-    have the name of an input.
+    """Change what relay.build or relay.vm.compile has made where constants are there twice or have
+    the name of an input, and return it.
 
     A constant that the host and a part of a backend both read stays with each of them.
     """
@@ -44,7 +44,7 @@ def _slim(loader: tvm.runtime.Module) -> tvm.runtime.Module:
 
 
 def _rename_clashing(library: GraphExecutorFactoryModule) -> bool:
-    """Gives constants of the graph that are called as an input another name; whether there are."""
+    """Rename constants of the graph that are called as an input; tell whether there are any."""
     graph = json.loads(library.graph_json)
     seen: set[str] = set()
     clashing = []
@@ -65,7 +65,7 @@ def _rename_clashing(library: GraphExecutorFactoryModule) -> bool:
 
 
 def _factory(library: GraphExecutorFactoryModule) -> tvm.runtime.Module:
-    """The executor's factory as TVM makes it, but for its copies of the parameters."""
+    """Make the executor's factory as TVM does, but for its copies of the parameters."""
     make = tvm.get_global_func("tvm.graph_executor_factory.create")
     pairs = [item for pair in library.params.items() for item in pair]
     return make(library.graph_json, library.lib, library.libmod_name, *pairs)

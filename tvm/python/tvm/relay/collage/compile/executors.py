@@ -30,7 +30,7 @@ _OF_THE_VM = (*_WAYS, relay.Function, relay.Constructor, relay.RefCreate)
 
 
 def executor_of(options: Mapping[str, Any], mod: tvm.IRModule) -> str:
-    """The executor that `options` of `build_whole` name, or by default the one that runs `mod`."""
+    """Return the executor that `options` of `build_whole` name, or the one that runs `mod`."""
     given = options.get("executor")
     if given is None:
         return VM if why_vm(mod) else GRAPH
@@ -38,7 +38,7 @@ def executor_of(options: Mapping[str, Any], mod: tvm.IRModule) -> str:
 
 
 def check_runs(mod: tvm.IRModule, executor: str) -> None:
-    """ModuleError for a typed module that an executor other than the VM cannot run."""
+    """Raise ModuleError for a typed module that an executor other than the VM cannot run."""
     reason = "" if executor == VM else why_vm(mod)
     if reason:
         raise ModuleError(
@@ -48,8 +48,8 @@ def check_runs(mod: tvm.IRModule, executor: str) -> None:
 
 
 def check_calls_parts(executor: str, runtime: Any, backends: Sequence[str]) -> None:
-    """ExecutorError for an executor, or a runtime that was given, that cannot call parts of these
-    external backends."""
+    """Raise ExecutorError for an executor, or a runtime that was given, that cannot call parts of
+    these external backends."""
     names = ", ".join(backends)
     if backends and executor not in (GRAPH, VM):
         raise ExecutorError(
@@ -64,7 +64,7 @@ def check_calls_parts(executor: str, runtime: Any, backends: Sequence[str]) -> N
 
 
 def why_vm(mod: tvm.IRModule) -> str:
-    """Why only the VM runs a typed module; "" where the graph executor may, too."""
+    """Tell why only the VM runs a typed module; "" where the graph executor may, too."""
     others = [var.name_hint for var, _ in _functions(mod) if var.name_hint != "main"]
     if others:
         return f"main calls {', '.join(f'@{name}' for name in sorted(others)[:3])}"
@@ -81,7 +81,7 @@ def why_vm(mod: tvm.IRModule) -> str:
 
 
 def has_several_ways(mod: tvm.IRModule) -> bool:
-    """Whether the inputs of a module decide what of it runs."""
+    """Tell whether the inputs of a module decide what of it runs."""
     return any(
         isinstance(expr, _WAYS)
         for _, function in _functions(mod)
@@ -90,8 +90,9 @@ def has_several_ways(mod: tvm.IRModule) -> bool:
 
 
 def build_whole(mod: tvm.IRModule, target: Any, executor: str, options: Mapping[str, Any]) -> Any:
-    """A library of `build_library` with these options, or an executable of `build_vm`, which takes
-    none of them, at the level of the current PassContext. ModuleError for the VM at level 0."""
+    """Return a library of `build_library` with these options, or an executable of `build_vm`, which
+    takes none of them, at the level of the current PassContext. ModuleError for the VM at level 0.
+    """
     if executor == VM:
         # Its compiler fails there for every module, and ends the process for those of an If.
         if tvm.transform.PassContext.current().opt_level < 1:
@@ -101,12 +102,12 @@ def build_whole(mod: tvm.IRModule, target: Any, executor: str, options: Mapping[
 
 
 def exportable(library: Any) -> Any:
-    """What of a library, or of a VM's executable, has `export_library`."""
+    """Return what of a library, or of a VM's executable, has `export_library`."""
     return library.mod if isinstance(library, Executable) else library
 
 
 def _functions(mod: tvm.IRModule) -> Iterator[tuple[Any, relay.Function]]:
-    """Those of TVM that are called: what TVM inlines is part of who calls it."""
+    """Give those of TVM that are called: what TVM inlines is part of who calls it."""
     for var, function in mod.functions_items():
         is_of_tvm = isinstance(function, relay.Function) and not is_external_function(function)
         if is_of_tvm and "Inline" not in (function.attrs or {}):
@@ -114,7 +115,7 @@ def _functions(mod: tvm.IRModule) -> Iterator[tuple[Any, relay.Function]]:
 
 
 def _all_children(expr: Any) -> list[Any]:
-    """Those of children_of, and what is inside of functions and of what else it leaves out."""
+    """Return those of children_of, and what is inside of what that leaves out."""
     if isinstance(expr, relay.Function):
         return [expr.body]
     if isinstance(expr, relay.Match):

@@ -20,28 +20,25 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ..relay_util.walk import children_of, key_of, post_order, rebuild
-from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value, static_shape
+from ..relay_util.walk import (
+    children_of,
+    is_open_function,
+    key_of,
+    post_order,
+    rebuild,
+    static_shape,
+)
+from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value
 
 _LOG = logging.getLogger(__name__)
 # An array, a Constant not yet looked into, or a tuple of these.
 _Lazy = Any
 # A call, its operands (None for one that numpy cannot hold), the type of its result -> the result.
 Evaluator = Callable[[relay.Call, Sequence[Value | None], Any], Value | None]
-_CLOSED_ATTRS = ("Primitive", "Compiler", "SkipOptimization")
-
-
-def is_open_function(func: Any) -> bool:
-    """Whether constant folding may look into a function of a module."""
-    if not isinstance(func, relay.Function):
-        return False
-    return func.attrs is None or not any(
-        attr in func.attrs and func.attrs[attr] != 0 for attr in _CLOSED_ATTRS
-    )
 
 
 def fold_in_place(mod: tvm.IRModule, evaluator: Evaluator | None = None) -> bool:
-    """Folds every open function of `mod`, a typed module; returns whether anything changed.
+    """Fold every open function of `mod`, a typed module; tell whether anything changed.
 
     `evaluator` is asked about every call on constants; without one numpy about those it can do.
     """
@@ -56,7 +53,7 @@ def fold_in_place(mod: tvm.IRModule, evaluator: Evaluator | None = None) -> bool
 
 
 def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
-    """A typed copy of `mod` whose weights' transformations are folded."""
+    """Return a typed copy of `mod` whose weights' transformations are folded."""
     mod = relay.transform.InferType()(mod.clone())
     if fold_in_place(mod):
         mod = relay.transform.InferType()(mod)
@@ -64,7 +61,7 @@ def fold_constants(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def _materialise(value: _Lazy, made: dict[int, relay.Constant]) -> Any:
-    """The constant of an array, the same one for the same array; or a tuple of such."""
+    """Return the constant of an array, the same one for the same array; or a tuple of such."""
     if isinstance(value, relay.Constant):
         return value
     if isinstance(value, tuple):
@@ -77,14 +74,14 @@ def _materialise(value: _Lazy, made: dict[int, relay.Constant]) -> Any:
 
 
 def _identity(value: _Lazy) -> Any:
-    """What tells a value from others that live: expressions are found anew by each look at them."""
+    """Return what tells a value from others that live: each look finds expressions anew."""
     if isinstance(value, tuple):
         return tuple(_identity(item) for item in value)
     return ("expr", key_of(value)) if isinstance(value, relay.Constant) else id(value)
 
 
 def fits(value: Value, expected: Any) -> bool:
-    """Whether a result has the type that Relay inferred: the guard against a wrong evaluator."""
+    """Tell whether a result has the type that Relay inferred: a wrong evaluator's may not."""
     if isinstance(value, tuple):
         return (
             isinstance(expected, relay.TupleType)
@@ -99,7 +96,7 @@ def fits(value: Value, expected: Any) -> bool:
 
 
 def array_of(expr: Any) -> Value | None:
-    """A Constant's array, or a tuple of them of a Tuple; None if numpy cannot hold its type."""
+    """Return a Constant's array, or a Tuple's tuple of them; None if numpy cannot hold its type."""
     if isinstance(expr, relay.Tuple):
         items = [array_of(field) for field in expr.fields]
         return None if any(item is None for item in items) else tuple(items)
@@ -107,7 +104,7 @@ def array_of(expr: Any) -> Value | None:
 
 
 def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) -> Value | None:
-    """A call's result, of the type `expected`; None where it is TVM's to say."""
+    """Return a call's result, of the type `expected`; None where it is TVM's to say."""
     evaluator = EVALUATORS.get(call.op.name)
     if evaluator is None or any(array is None for array in arrays):
         return None
@@ -133,7 +130,7 @@ class _Folder:
         self._arrays: dict[int, Value | None] = {}  # constant -> its array, once asked for
 
     def run(self, func: relay.Function) -> relay.Function:
-        """The folded function, or `func` itself."""
+        """Return the folded function, or `func` itself."""
         for expr in post_order(func.body):
             self._visit(expr)
         body = self._replacement(func.body)
@@ -189,7 +186,7 @@ class _Folder:
         return alike[-1][2]
 
     def _array(self, value: Any) -> Value | None:
-        """The numpy form of a value, None if numpy cannot hold its type."""
+        """Return the numpy form of a value, None if numpy cannot hold its type."""
         if isinstance(value, tuple):
             items = [self._array(item) for item in value]
             return None if any(item is None for item in items) else tuple(items)

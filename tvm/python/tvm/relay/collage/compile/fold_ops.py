@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from ..relay_util.walk import static_shape
 from .layout import transform_layout, transform_loops
 
 Value = np.ndarray | tuple
@@ -31,14 +32,6 @@ PLAIN_DTYPES = frozenset(
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
 _EXACT_FLOATS = ("float32", "float64")
-
-
-def static_shape(tensor_type: Any) -> tuple[int, ...] | None:
-    """Shape of a TensorType as integers, None if a dimension is not known."""
-    try:
-        return tuple(int(dim) for dim in tensor_type.shape)
-    except (TypeError, ValueError):
-        return None
 
 
 def _is_exact_float(array: np.ndarray) -> bool:
@@ -141,23 +134,42 @@ def _filled_like(value: int) -> Evaluator:
     return evaluate
 
 
-def _binary(function: Callable, floats_only: bool = False) -> Evaluator:
+def _elementwise(function: Callable, takes: Callable[..., bool]) -> Evaluator:
+    """Return the evaluator of a function of arrays, of those that `takes` tells."""
+
     def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
-        left, right = args
-        is_integer = left.dtype.kind in "iu" and not floats_only
-        if left.dtype != right.dtype or not (is_integer or _is_exact_float(left)):
-            return None
-        return function(left, right)
+        return function(*args) if takes(*args) else None
 
     return evaluate
 
 
-def _unary(function: Callable, floats_only: bool = False) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
-        is_signed = args[0].dtype.kind == "i" and not floats_only
-        return function(args[0]) if is_signed or _is_exact_float(args[0]) else None
+def _floats(*arrays: np.ndarray) -> bool:
+    return _are_of_one_type(arrays) and _is_exact_float(arrays[0])
 
-    return evaluate
+
+def _integers(*arrays: np.ndarray) -> bool:
+    return _are_of_one_type(arrays) and arrays[0].dtype.kind in "iu"
+
+
+def _numbers(*arrays: np.ndarray) -> bool:
+    return _floats(*arrays) or _integers(*arrays)
+
+
+def _signed(array: np.ndarray) -> bool:
+    return array.dtype.kind == "i" or _is_exact_float(array)
+
+
+def _ordered(*arrays: np.ndarray) -> bool:
+    has_nan = arrays[0].dtype.kind == "f" and any(np.isnan(array).any() for array in arrays)
+    return _numbers(*arrays) and not has_nan
+
+
+def _bools(*arrays: np.ndarray) -> bool:
+    return all(array.dtype == np.bool_ for array in arrays)
+
+
+def _are_of_one_type(arrays: Sequence[np.ndarray]) -> bool:
+    return all(array.dtype == arrays[0].dtype for array in arrays)
 
 
 def _negative(array: np.ndarray) -> np.ndarray:
@@ -169,19 +181,8 @@ def _rsqrt(array: np.ndarray) -> np.ndarray:
     return array.dtype.type(1) / np.sqrt(array)
 
 
-def _integers(function: Callable) -> Evaluator:
-    """Of two arrays of one integer type."""
-
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
-        left, right = args
-        is_integer = left.dtype == right.dtype and left.dtype.kind in "iu"
-        return function(left, right) if is_integer else None
-
-    return evaluate
-
-
 def _quotient(function: Callable) -> Callable:
-    """None where the hardware has no answer: division by zero, or of the least number by -1."""
+    """Leave out what the hardware has no answer for: x / 0, and the least number by -1."""
 
     def divide(left: np.ndarray, right: np.ndarray) -> Value | None:
         is_least = left.dtype.kind == "i" and (left == np.iinfo(left.dtype).min).any()
@@ -196,32 +197,8 @@ def _truncated(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     return (left - np.fmod(left, right)) // right
 
 
-def _divide(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
-    is_float = args[0].dtype.kind == "f"
-    evaluator = _binary(np.divide, floats_only=True) if is_float else _INTEGER_DIVIDE
-    return evaluator(attrs, args, result)
-
-
-_INTEGER_DIVIDE = _integers(_quotient(_truncated))
-
-
-def _compare(function: Callable) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
-        left, right = args
-        is_number = left.dtype.kind in "iu" or _is_exact_float(left)
-        if left.dtype != right.dtype or not is_number:
-            return None
-        has_order = left.dtype.kind != "f" or not (np.isnan(left).any() or np.isnan(right).any())
-        return function(left, right) if has_order else None
-
-    return evaluate
-
-
-def _of_bools(function: Callable) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
-        return function(*args) if all(array.dtype == np.bool_ for array in args) else None
-
-    return evaluate
+def _divide(left: np.ndarray, right: np.ndarray) -> Value | None:
+    return (np.divide if left.dtype.kind == "f" else _quotient(_truncated))(left, right)
 
 
 def _where(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
@@ -286,32 +263,32 @@ EVALUATORS: dict[str, Evaluator] = {
     "full_like": _full_like,
     "zeros_like": _filled_like(0),
     "ones_like": _filled_like(1),
-    "add": _binary(np.add),
-    "subtract": _binary(np.subtract),
-    "multiply": _binary(np.multiply),
-    "divide": _divide,
-    "floor_divide": _integers(_quotient(np.floor_divide)),
-    "mod": _integers(_quotient(np.fmod)),
-    "floor_mod": _integers(_quotient(np.mod)),
-    "maximum": _integers(np.maximum),
-    "minimum": _integers(np.minimum),
-    "equal": _compare(np.equal),
-    "not_equal": _compare(np.not_equal),
-    "less": _compare(np.less),
-    "less_equal": _compare(np.less_equal),
-    "greater": _compare(np.greater),
-    "greater_equal": _compare(np.greater_equal),
-    "logical_and": _of_bools(np.logical_and),
-    "logical_or": _of_bools(np.logical_or),
-    "logical_not": _of_bools(np.logical_not),
+    "add": _elementwise(np.add, _numbers),
+    "subtract": _elementwise(np.subtract, _numbers),
+    "multiply": _elementwise(np.multiply, _numbers),
+    "divide": _elementwise(_divide, _numbers),
+    "floor_divide": _elementwise(_quotient(np.floor_divide), _integers),
+    "mod": _elementwise(_quotient(np.fmod), _integers),
+    "floor_mod": _elementwise(_quotient(np.mod), _integers),
+    "maximum": _elementwise(np.maximum, _integers),
+    "minimum": _elementwise(np.minimum, _integers),
+    "equal": _elementwise(np.equal, _ordered),
+    "not_equal": _elementwise(np.not_equal, _ordered),
+    "less": _elementwise(np.less, _ordered),
+    "less_equal": _elementwise(np.less_equal, _ordered),
+    "greater": _elementwise(np.greater, _ordered),
+    "greater_equal": _elementwise(np.greater_equal, _ordered),
+    "logical_and": _elementwise(np.logical_and, _bools),
+    "logical_or": _elementwise(np.logical_or, _bools),
+    "logical_not": _elementwise(np.logical_not, _bools),
     "where": _where,
     "take": _take,
     "arange": _arange,
     "prod": _product,
-    "ceil": _unary(np.ceil, floats_only=True),
-    "floor": _unary(np.floor, floats_only=True),
-    "negative": _unary(_negative),
-    "abs": _unary(np.abs),
-    "sqrt": _unary(np.sqrt, floats_only=True),
-    "rsqrt": _unary(_rsqrt, floats_only=True),
+    "ceil": _elementwise(np.ceil, _floats),
+    "floor": _elementwise(np.floor, _floats),
+    "negative": _elementwise(_negative, _signed),
+    "abs": _elementwise(np.abs, _signed),
+    "sqrt": _elementwise(np.sqrt, _floats),
+    "rsqrt": _elementwise(_rsqrt, _floats),
 }

@@ -31,16 +31,16 @@ class Layout(NamedTuple):
     axes: tuple[tuple[str, int], ...]
 
     def primal(self) -> list[str]:
-        """Letters of the primal axes, in the layout's order."""
+        """Return the letters of the primal axes, in the layout's order."""
         return [letter for letter, block in self.axes if not block]
 
     def block(self, letter: str) -> int:
-        """Block size of a primal axis, 1 if it has none."""
+        """Return the block size of a primal axis, 1 if it has none."""
         return next((block for name, block in self.axes if name == letter and block), 1)
 
 
 def parse_layout(text: str) -> Layout | None:
-    """The layout that `text` names; None if it is not one of primal axes with a block each."""
+    """Return the layout that `text` names; None if it is none of primal axes with a block each."""
     axes: list[tuple[str, int]] = []
     position = 0
     while position < len(text):
@@ -57,7 +57,7 @@ def parse_layout(text: str) -> Layout | None:
 
 
 def transform_layout(array: np.ndarray, source: str, target: str) -> np.ndarray | None:
-    """`array` of layout `source` in layout `target`; None where TVM itself must decide.
+    """Return `array` of layout `source` in layout `target`; None where TVM itself must decide.
 
     Both layouts must have the same primal axes, and every block must divide its axis.
     """
@@ -94,8 +94,8 @@ def transform_layout(array: np.ndarray, source: str, target: str) -> np.ndarray 
 
 
 def transform_loops(array: np.ndarray, source: str, target: str) -> np.ndarray | None:
-    """`array` of Ansor's layout `source`, which names each axis once, in its layout `target`; None
-    where the two do not fit each other or the array."""
+    """Return `array` of Ansor's layout `source`, which names each axis once, in its layout
+    `target`; None where the two do not fit each other or the array."""
     axes = [(name, int(length)) for length, name in _LOOP.findall(source)]
     loops = [(name, int(length)) for length, name in _LOOP.findall(target)]
     split: list[int] = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one way from a module, partitioned or not, to a library: for measuring and for deployment.
+"""One way from a module, partitioned or not, to a library: for measuring and for deployment.
 
 TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
 needs them, and constants are kept once.
@@ -9,16 +9,29 @@ Test: compile/test_library.py
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
 import tvm
 
-from ..process_wide.logs import without_advice_to_tune
 from ..relay_util.external import is_external_function, is_on_one_thread
+from ..tvm_fixes.apply import ScopedFix, stock
 from .constants import mend_constants
 from .fast_passes import fast_passes
-from .stock import stock_build, stock_vm_compile
+
+# Context in which TVM does not say, once a process, that kernels of its own were not tuned.
+without_advice_to_tune = ScopedFix("advice to tune", lambda _level: logging.ERROR).inside
+
+
+def stock_build() -> Callable[..., Any]:
+    """Return TVM's `relay.build`, whether or not Collage has wrapped it."""
+    return stock("builds", "build")
+
+
+def stock_vm_compile() -> Callable[..., Any]:
+    """Return TVM's `relay.vm.compile`."""
+    return stock("builds", "compile")
 
 
 def build_library(
@@ -33,7 +46,7 @@ def build_library(
     builder: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Builds `mod` for the graph (default) or AOT executor; returns TVM's executor factory.
+    """Build `mod` for the graph (default) or AOT executor; return TVM's executor factory.
 
     The current PassContext holds, except that `opt_level` replaces its level (None: keep it), and
     so do tuning contexts. One that is `on_one_thread` is built so. `options` are further arguments
@@ -60,7 +73,7 @@ def build_vm(
     builder: Callable[..., Any] | None = None,
     **options: Any,
 ) -> Any:
-    """Builds `mod` for the Relay VM; returns its executable. Otherwise like `build_library`."""
+    """Build `mod` for the Relay VM; return its executable. Otherwise like `build_library`."""
     build = builder or stock_vm_compile()
     return _build_fast(
         mod, lambda: build(mod.clone(), target=target, params=params, **options), opt_level
@@ -68,9 +81,9 @@ def build_vm(
 
 
 def inline_external_functions(mod: tvm.IRModule) -> tvm.IRModule:
-    """`mod` with Inline=1 on its external functions.
+    """Return `mod` with Inline=1 on its external functions.
 
-    TVM's graph executor silently skips an external global function without it, AOT rejects one.
+    The row "external functions" of tvm_fixes/table.py says why.
     """
     result = mod
     for var, func in mod.functions_items():

@@ -14,6 +14,26 @@ from collections.abc import Callable
 _FLOATS = {32: "float", 64: "double"}
 
 
+# A method of a Value and another, or a number.
+_Method = Callable[["Value", "Value | float"], "Value"]
+
+
+def _arithmetic(name: str, is_turned: bool = False) -> _Method:
+    def method(self: Value, other: Value | float) -> Value:
+        one, two = (self._of(other), self) if is_turned else (self, self._of(other))
+        return one._new(f"f{name}" if self._kind == "f" else name, two)
+
+    return method
+
+
+def _bitwise(name: str) -> _Method:
+    return lambda self, other: self._new(name, self._of(other))
+
+
+def _comparison(name: str) -> _Method:
+    return lambda self, other: self._compare(f"{'o' if self._kind == 'f' else 's'}{name}", other)
+
+
 class Value:
     """A vector of floats, integers or truth values; operators add a line to its function.
 
@@ -25,82 +45,54 @@ class Value:
         self._lines, self._lanes, self._text = lines, lanes, text
         self._kind, self._bits = kind, bits
 
-    def __add__(self, other: Value | float) -> Value:
-        return self._arithmetic("add", self, other)
-
-    def __sub__(self, other: Value | float) -> Value:
-        return self._arithmetic("sub", self, other)
-
-    def __rsub__(self, other: float) -> Value:
-        return self._arithmetic("sub", self._constant(other), self)
-
-    def __mul__(self, other: Value | float) -> Value:
-        return self._arithmetic("mul", self, other)
-
-    def __truediv__(self, other: Value | float) -> Value:
-        return self._arithmetic("div", self, other)
-
-    def __rtruediv__(self, other: float) -> Value:
-        return self._arithmetic("div", self._constant(other), self)
-
-    def __and__(self, other: Value | int) -> Value:
-        return self._new("and", self._of(other))
-
-    def __or__(self, other: Value | int) -> Value:
-        return self._new("or", self._of(other))
-
-    def __xor__(self, other: Value | int) -> Value:
-        return self._new("xor", self._of(other))
-
-    def __lshift__(self, other: int) -> Value:
-        return self._new("shl", self._of(other))
-
-    def __rshift__(self, other: int) -> Value:
-        return self._new("ashr", self._of(other))
-
-    def __lt__(self, other: Value | float) -> Value:
-        return self._compare("olt" if self._kind == "f" else "slt", other)
-
-    def __gt__(self, other: Value | float) -> Value:
-        return self._compare("ogt" if self._kind == "f" else "sgt", other)
+    __add__ = _arithmetic("add")
+    __sub__ = _arithmetic("sub")
+    __rsub__ = _arithmetic("sub", is_turned=True)
+    __mul__ = _arithmetic("mul")
+    __truediv__ = _arithmetic("div")
+    __rtruediv__ = _arithmetic("div", is_turned=True)
+    __and__ = _bitwise("and")
+    __or__ = _bitwise("or")
+    __xor__ = _bitwise("xor")
+    __lshift__ = _bitwise("shl")
+    __rshift__ = _bitwise("ashr")
+    __lt__ = _comparison("lt")
+    __gt__ = _comparison("gt")
 
     def equals(self, other: Value | float) -> Value:
         return self._compare("oeq" if self._kind == "f" else "eq", other)
 
     def above(self, other: int) -> Value:
-        """Of integers: is it greater, both without sign?"""
+        """Compare integers: greater, both without sign."""
         return self._compare("ugt", other)
 
     def choose(self, yes: Value | float, no: Value | float) -> Value:
-        """Of truth values: the lanes of `yes` where this is true, else those of `no`; one of them
-        is a Value."""
+        """Select by truth values: the lanes of `yes` where this is true, else those of `no`; one of
+        them is a Value."""
         like = yes if isinstance(yes, Value) else no
         assert isinstance(like, Value)
         one, two = like._of(yes), like._of(no)
         return like._named(f"select {self._typed()}, {one._typed()}, {two._typed()}")
 
     def as_bits(self) -> Value:
-        """The integers that hold these floats."""
+        """Return the integers that hold these floats."""
         return self._convert("bitcast", "i", self._bits)
 
     def as_floats(self) -> Value:
-        """The floats that these integers hold."""
+        """Return the floats that these integers hold."""
         return self._convert("bitcast", "f", self._bits)
 
     def widened(self) -> Value:
-        """float32 as float64."""
+        """Convert float32 to float64."""
         return self._convert("fpext", "f", 64)
 
     def narrowed(self) -> Value:
-        """float64 rounded to float32."""
+        """Round float64 to float32."""
         return self._convert("fptrunc", "f", 32)
 
     def is_nan(self) -> Value:
-        """By its bits: TVM tells LLVM's code generator that no float is a NaN."""
+        """Ask the bits: TVM tells LLVM's code generator that no float is a NaN."""
         return (self.as_bits() & 0x7FFFFFFF).above(0x7F800000)
-
-    def _arithmetic(self, name: str, one: Value, two: Value | float) -> Value:
-        return one._new(f"{'f' if self._kind == 'f' else ''}{name}", one._of(two))
 
     def _compare(self, how: str, other: Value | float) -> Value:
         two = self._of(other)
@@ -122,7 +114,7 @@ class Value:
         return other if isinstance(other, Value) else self._constant(other)
 
     def _constant(self, number: float) -> Value:
-        """A number in all lanes, of this value's type."""
+        """Return a number in all lanes, of this value's type."""
         if self._kind == "i":
             text = str(int(number))
         else:
@@ -143,7 +135,7 @@ def _type(lanes: int, kind: str, bits: int) -> str:
 
 
 def function_text(name: str, body: Callable[..., Value], arguments: int, lanes: int) -> str:
-    """The LLVM function `name` of that many vectors of float32 that computes `body` of them."""
+    """Return the LLVM function `name` of that many vectors of float32 that computes `body`."""
     lines: list[str] = []
     values = [Value(lines, lanes, "f", 32, f"%a{k}") for k in range(arguments)]
     result = body(*values)._typed()

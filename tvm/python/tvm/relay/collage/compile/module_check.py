@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What no backend could compile is refused before anything is measured. Test: test_errors.py."""
+"""Checks that refuse what no backend could compile before anything is measured.
+Test: test_errors.py."""
 
 from __future__ import annotations
 
@@ -14,16 +15,15 @@ from tvm.ir import diagnostics
 
 from ..errors import ModuleError
 from ..messages.foreign import is_consequence, last_line
-from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.changed_context import changed_context
+from ..tvm_fixes.apply import ScopedFix
 
 # Sizes by input; a text stands for a number that the user has to know.
 FixedShapes = Mapping[str, tuple[int | str, ...]]
-_OVERRIDE = "diagnostics.OverrideRenderer"
 
 
 def check_is_module(mod: Any) -> None:
-    """ModuleError for what is no module, as a file's path."""
+    """Raise ModuleError for what is no module, as a file's path."""
     if not isinstance(mod, tvm.IRModule):
         raise ModuleError(
             f"expected a tvm.IRModule, got {type(mod).__name__}: of an ONNX file "
@@ -49,9 +49,9 @@ def check_module(mod: Any) -> None:
 
 
 def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, list[int | None]]:
-    """The inputs of main that have an extent which only a call fixes, None in their shape, as is
-    -1, which some exporters write for it; those that `params` bind are none. Empty where there is
-    no main in Relay."""
+    """Return the inputs of main that have an extent which only a call fixes, None in their shape,
+    as is -1, which some exporters write for it; those that `params` bind are none. Empty where
+    there is no main in Relay."""
     if isinstance(mod, tvm.IRModule) and "main" in {var.name_hint for var in mod.get_global_vars()}:
         mod = mod["main"]
     found: dict[str, list[int | None]] = {}
@@ -74,9 +74,9 @@ def check_fixed_shapes(
     how: Callable[[FixedShapes], str],
     file: str = "",
 ) -> None:
-    """ModuleError for inputs with open dimensions, which `who` does not take; `how` says how to fix
-    them, by shapes that have a 1 for an open batch and a letter for what else is open. file: the
-    model's, where that is known."""
+    """Raise ModuleError for inputs with open dimensions, which `who` does not take; `how` says how
+    to fix them, by shapes that have a 1 for an open batch and a letter for what else is open. file:
+    the model's, where that is known."""
     found = open_inputs(mod, params)
     if found:
         fixed = {name: _with_letters(dims) for name, dims in found.items()}
@@ -89,7 +89,7 @@ def check_fixed_shapes(
 
 
 def _with_letters(dims: list[int | None]) -> tuple[int | str, ...]:
-    """Open sizes as letters, those of a picture as they are usually called; an open batch as 1."""
+    """Name open sizes by letters, those of a picture as they usually are; an open batch is 1."""
     letters = ("N", "C", "H", "W") if len(dims) == 4 else [f"D{i}" for i in range(len(dims))]
     return tuple(
         (letter if i else 1) if size is None else size
@@ -98,7 +98,7 @@ def _with_letters(dims: list[int | None]) -> tuple[int | str, ...]:
 
 
 def shapes_text(shapes: Mapping[str, list[int | None]]) -> str:
-    """Inputs as 'x [?, 8], y [2]'."""
+    """Return inputs as 'x [?, 8], y [2]'."""
     return ", ".join(
         f"{name} [{', '.join('?' if n is None else str(n) for n in shape)}]"
         for name, shape in shapes.items()
@@ -106,7 +106,7 @@ def shapes_text(shapes: Mapping[str, list[int | None]]) -> str:
 
 
 class _Lists(threading.local):
-    """Where each thread's errors go, innermost last."""
+    """Lists that each thread's errors go to, innermost last."""
 
     def __init__(self) -> None:
         self.found: list[list[str]] = []
@@ -117,7 +117,7 @@ _lists = _Lists()
 
 @contextlib.contextmanager
 def collected_diagnostics() -> Iterator[list[str]]:
-    """A list that this thread's errors of TVM's go to, each once, rather than to stderr."""
+    """Give a list that this thread's errors of TVM's go to, each once, rather than to stderr."""
     # A PassContext keeps the renderer of the first pass that ran in it, and of one that failed.
     # Were that ours, the context that a thread has by default would let go of it after Python's
     # end, and crash: so the block has a context of its own, which ends with it.
@@ -138,29 +138,17 @@ def _collect(context: Any) -> None:
             found.append(text + _place(item.span))
 
 
-def _make_renderers(before: Any, _wants: Any) -> Any:
-    """What TVM asks for a renderer: ours for a thread that collects, else as it was."""
+def _make_renderers(before: Any) -> Any:
+    """Return what TVM asks for a renderer: ours for a thread that collects, else as it was."""
     others = before or tvm.get_global_func("diagnostics.DefaultRenderer")
     return lambda: diagnostics.DiagnosticRenderer(_collect) if _lists.found else others()
 
 
-def _put_renderers(make: Any) -> None:
-    if make is None:
-        diagnostics.override_renderer(None)
-    else:
-        tvm.register_func(_OVERRIDE, make, override=True)
-
-
-_RENDERER = SharedPatch(
-    lambda: tvm.get_global_func(_OVERRIDE, allow_missing=True),
-    _put_renderers,
-    _make_renderers,
-    same=lambda a, b: a is not None and b is not None and a.handle.value == b.handle.value,
-)
+_RENDERER = ScopedFix("diagnostics", _make_renderers)
 
 
 def _place(span: Any) -> str:
-    """Where in a module's text, when it has one."""
+    """Tell where in a module's text it is, when it has one."""
     if not isinstance(span, relay.Span) or not span.line:
         return ""
     return f" (line {span.line}, column {span.column})"

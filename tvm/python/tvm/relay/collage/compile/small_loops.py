@@ -43,8 +43,8 @@ _BY_HAND = "pragma_parallel"
 
 
 def run_small_loops_on_one_thread(mod: tvm.IRModule, are_all: bool = False) -> None:
-    """Makes such parallel loops serial ones in the kernels of `mod`, in place; with `are_all` all
-    of them, and nodes of ONNX models run on one thread too."""
+    """Make small parallel loops serial in the kernels of `mod`, in place; with `are_all` all of
+    them, and have nodes of ONNX models run on one thread too."""
     limit = math.inf if are_all else SMALL_NANOSECONDS
     for var, func in mod.functions_items():
         if isinstance(func, tir.PrimFunc):
@@ -56,7 +56,7 @@ def run_small_loops_on_one_thread(mod: tvm.IRModule, are_all: bool = False) -> N
 
 
 def nanoseconds(stmt: tir.Stmt) -> float:
-    """What a statement is expected to take on one thread; infinity where that is not known."""
+    """Estimate what a statement takes on one thread; infinity where that is not known."""
     estimate = _STATEMENTS.get(type(stmt))
     return estimate(stmt) if estimate else _UNKNOWN
 
@@ -87,7 +87,7 @@ def _of_loop(loop: tir.For) -> float:
 
 
 def _of_choice(choice: tir.IfThenElse) -> float:
-    """As if both were done."""
+    """Estimate a choice as if both were done."""
     others = nanoseconds(choice.else_case) if choice.else_case else 0.0
     return _of_expression(choice.condition) + nanoseconds(choice.then_case) + others
 

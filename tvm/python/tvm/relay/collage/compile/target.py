@@ -36,21 +36,20 @@ _MASKABLE_X86 = {
     "amx-bf16": "amx_bf16",
 }
 
-# Features of which TVM 0.19's kernels for 8 bits make nothing that LLVM 22 takes: the operands of
-# vpdpbusd have another type there, which ends the process, and tiles of AMX that a layer does not
-# fill are an error.
+# The row "features for 8 bits" of tvm_fixes/table.py: operands of vpdpbusd have another type in
+# LLVM 22 than TVM gives them, and tiles of AMX that a layer does not fill are an error.
 _UNFIT_FOR_TVM = ("avx512vnni", "avxvnni", "amx-int8")
 
 
 class Device(Protocol):
-    """What find_device gives."""
+    """A device, as find_device gives it."""
 
     def host_target(self, num_cores: int | None = None) -> tvm.target.Target:
-        """The target of its CPU."""
+        """Return the target of its CPU."""
 
 
 def host_target(num_cores: int | None = None, *, device: Device | None = None) -> tvm.target.Target:
-    """The `llvm` target of this machine's CPU; `num_cores` (threads) is a hint to schedulers.
+    """Return the `llvm` target of this CPU; `num_cores` (threads) is a hint to schedulers.
 
     `device`: what find_device gave; then the target of its CPU.
 
@@ -79,7 +78,7 @@ def host_target(num_cores: int | None = None, *, device: Device | None = None) -
 
 
 def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
-    """Features that `target` implies and the machine, having `flags`, does not offer."""
+    """Return features that `target` implies and the machine, having `flags`, does not offer."""
     if not flags:
         return []
     names = _implied_features(target)
@@ -89,18 +88,18 @@ def hidden_features(target: str, flags: frozenset[str]) -> list[str]:
 
 
 def unfit_features(target: str) -> list[str]:
-    """Features that `target` implies and that TVM's kernels for 8 bits cannot be built with."""
+    """Return features that `target` implies and TVM's kernels for 8 bits cannot be built with."""
     names = _implied_features(target)
     return [feature for feature in _UNFIT_FOR_TVM if feature in names]
 
 
 @functools.cache
 def _implied_features(target: str) -> frozenset[str]:
-    """Of LLVM's table of CPUs, which it takes milliseconds to read."""
+    """Look features up in LLVM's table of CPUs, which it takes milliseconds to read."""
     implied = tvm.target.codegen.llvm_get_cpu_features(tvm.target.Target(target))
     return frozenset(str(name) for name in implied)
 
 
 def maskable_features() -> frozenset[str]:
-    """The kernel's names of the vector instructions that decide what compilers emit."""
+    """Return the kernel's names of the vector instructions that decide what compilers emit."""
     return frozenset(_MASKABLE_X86.values())

@@ -17,70 +17,40 @@ from .llvm_text import Value
 
 # (e^r - 1 - r) / r^2, |r| <= log(2) / 2
 _EXP = (
-    0.4999999345169554,
-    0.1666652068981002,
-    0.04166838736281886,
-    0.008368709826384456,
+    0.4999999345169554, 0.1666652068981002, 0.04166838736281886, 0.008368709826384456,
     0.001381461322334192,
-)
+)  # fmt: skip
 # (log(1 + f) - f + f^2 / 2) / f^3, sqrt(1/2) <= 1 + f < sqrt(2)
 _LOG = (
-    0.3333331260409185,
-    -0.2500000959925387,
-    0.20002118656890394,
-    -0.1666799586154843,
-    0.14219552400636437,
-    -0.12405588800237363,
-    0.11888161886193682,
-    -0.11675652423924522,
+    0.3333331260409185, -0.2500000959925387, 0.20002118656890394, -0.1666799586154843,
+    0.14219552400636437, -0.12405588800237363, 0.11888161886193682, -0.11675652423924522,
     0.06746642059426305,
-)
+)  # fmt: skip
 # (tanh(x) / x - 1) / z of z = x^2 <= 0.625^2
 _TANH = (
-    -0.33333283925396384,
-    0.13331491289100403,
-    -0.05374349821425996,
-    0.020650587640996382,
+    -0.33333283925396384, 0.13331491289100403, -0.05374349821425996, 0.020650587640996382,
     -0.005717045370013682,
-)
+)  # fmt: skip
 # erf(x) / x - 1 of z = x^2 <= 1
 _ERF = (
-    0.12837916591375287,
-    -0.37612627136052046,
-    0.11283600177438792,
-    -0.026854444645297803,
-    0.005189535445386305,
-    -0.000802084223939062,
-    7.889122768669112e-05,
-)
+    0.12837916591375287, -0.37612627136052046, 0.11283600177438792, -0.026854444645297803,
+    0.005189535445386305, -0.000802084223939062, 7.889122768669112e-05,
+)  # fmt: skip
 # log(1 - erf(x)), 1 <= x <= 4
 _LOG_ERFC = (
-    -0.000341523394518566,
-    -1.1270891885995011,
-    -0.6381448354862166,
-    -0.10310675212380158,
-    0.021838062765452748,
-    -0.0029476579708807445,
-    0.00018637915541891255,
-)
+    -0.000341523394518566, -1.1270891885995011, -0.6381448354862166, -0.10310675212380158,
+    0.021838062765452748, -0.0029476579708807445, 0.00018637915541891255,
+)  # fmt: skip
 # log2((1 + s) / (1 - s)) / s of z = s^2, sqrt(1/2) <= (1 + s) / (1 - s) < sqrt(2), for float64
 _LOG2 = (
-    2.8853900817901406,
-    0.9617966732843641,
-    0.5770835944340588,
-    0.41167221926396314,
+    2.8853900817901406, 0.9617966732843641, 0.5770835944340588, 0.41167221926396314,
     0.34073834258958363,
-)
+)  # fmt: skip
 # 2^r, |r| <= 1/2, for float64
 _EXP2 = (
-    1.0000000005541707,
-    0.6931472057372844,
-    0.24022646890630323,
-    0.05550328776947638,
-    0.009618488957069606,
-    0.001339993122419811,
-    0.000153458120590299,
-)
+    1.0000000005541707, 0.6931472057372844, 0.24022646890630323, 0.05550328776947638,
+    0.009618488957069606, 0.001339993122419811, 0.000153458120590299,
+)  # fmt: skip
 
 _SIGN, _ONE, _INFINITY = -(2**31), 0x3F800000, 0x7F800000  # bits of float32
 _ROOT, _ROOT_64 = 0x3F3504F3, 0x3FE6A09E667F3BCD  # bits of sqrt(1/2)
@@ -90,14 +60,14 @@ _ROUND_BITS, _ROUND_BITS_64 = 0x4B400000, 0x4338000000000000
 
 
 def _short(number: float) -> tuple[float, float]:
-    """A number as a sum: one of 15 bits after the point, which is exact times an exponent, and the
-    rest."""
+    """Split a number into a sum: one of 15 bits after the point, which is exact times an exponent,
+    and the rest."""
     high = round(number * 2**15) / 2**15
     return high, number - high
 
 
 def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
-    """Coefficients from x^0 on. One chain: kernels have other vectors to fill the pipes with."""
+    """Evaluate coefficients from x^0 on, in one chain: kernels have other vectors to fill pipes."""
     *others, last, first = coefficients
     return functools.reduce(lambda so_far, c: so_far * x + c, reversed(others), x * first + last)
 
@@ -111,17 +81,17 @@ def _with_sign_of(x: Value, magnitude: Value) -> Value:
 
 
 def _or_nan(x: Value, result: Value) -> Value:
-    """`result`, or x where that is NaN."""
+    """Return `result`, or x where that is NaN."""
     return x.is_nan().choose(x, result)
 
 
 def _power_of_two(n: Value) -> Value:
-    """2^n of an integer, where that is a normal number."""
+    """Compute 2^n of an integer, where that is a normal number."""
     return ((n + 127) << 23).as_floats()
 
 
 def _exp_parts(x: Value) -> tuple[Value, Value]:
-    """p about 1 and an integer n of e^x = p 2^n."""
+    """Return p about 1 and an integer n of e^x = p 2^n."""
     shifted = x * (1 / math.log(2)) + _ROUND
     count = shifted - _ROUND
     high, low = _short(math.log(2))
@@ -130,13 +100,13 @@ def _exp_parts(x: Value) -> tuple[Value, Value]:
 
 
 def _exp_normal(x: Value) -> Value:
-    """e^x where that is a normal number."""
+    """Compute e^x where that is a normal number."""
     p, n = _exp_parts(x)
     return p * _power_of_two(n)
 
 
 def _exp_any(x: Value) -> Value:
-    """e^x, -104 <= x <= 89. In two steps: neither 2^n nor the result need be a normal number."""
+    """Compute e^x, -104 <= x <= 89, in two steps: neither 2^n nor the result need be normal."""
     p, n = _exp_parts(x)
     half = n >> 1
     return p * _power_of_two(half) * _power_of_two(n - half)
@@ -172,7 +142,7 @@ def erf(x: Value) -> Value:
 
 
 def _log_parts(x: Value) -> tuple[Value, Value, Value]:
-    """e, f and log(1 + f) - f of x = (1 + f) 2^e for a finite x > 0, e as a float."""
+    """Return e, f and log(1 + f) - f of x = (1 + f) 2^e for a finite x > 0, e as a float."""
     is_small = x.as_bits() < 0x00800000  # no normal number
     bits = is_small.choose(x * 2.0**23, x).as_bits() - _ROOT
     count = bits >> 23
@@ -184,7 +154,7 @@ def _log_parts(x: Value) -> tuple[Value, Value, Value]:
 
 
 def _log_or_special(x: Value, result: Value) -> Value:
-    """`result`, or what a logarithm is of 0, infinity, NaN and numbers below 0."""
+    """Return `result`, or the logarithm of 0, infinity, NaN and numbers below 0."""
     bits = x.as_bits()
     result = bits.equals(_INFINITY).choose(x, result)
     result = bits.above(_INFINITY).choose(math.nan, result)
@@ -212,12 +182,12 @@ def log10(x: Value) -> Value:
 
 
 def _rounded(x: Value) -> Value:
-    """A float64 below 2^51 as the nearest integer."""
+    """Round a float64 below 2^51 to the nearest integer."""
     return (x + _ROUND_64) - _ROUND_64
 
 
 def power(x: Value, y: Value) -> Value:
-    """As C's pow: special cases included. 2^(y log2 |x|) in float64, then rounded once."""
+    """Compute C's pow, special cases included: 2^(y log2 |x|) in float64, then rounded once."""
     size, bits = _magnitude(x), x.as_bits()
     # A log2 that overflows what follows, times any y, where |x| is zero; infinity is 2^128 here.
     wide = size.widened().as_bits() - _ROOT_64
@@ -258,5 +228,5 @@ def cube(x: Value) -> Value:
 
 
 def before_root(x: Value) -> Value:
-    """Of what the square root is x^0.5, which is +0 for -0 and infinity for -infinity."""
+    """Return what has x^0.5 for its square root: +0 for -0 and infinity for -infinity."""
     return x.as_bits().equals(_INFINITY | _SIGN).choose(math.inf, x + 0.0)

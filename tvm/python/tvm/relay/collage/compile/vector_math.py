@@ -19,6 +19,7 @@ import tvm
 from tvm import tir
 
 from ..options import CollageOptions
+from ..tvm_fixes.table import pass_of
 from . import vector_functions
 from .llvm_text import Value, function_text
 
@@ -50,12 +51,12 @@ _POWERS: dict[float | None, Callable[[_Functions, tir.PrimExpr], tir.PrimExpr]] 
 
 
 def has_vector_math() -> bool:
-    """Whether the current PassContext's option `vector_math` is on, as it is unless set."""
+    """Tell whether the current PassContext's option `vector_math` is on, as it is unless set."""
     return bool(CollageOptions.current().vector_math)
 
 
 def make_vectorizable(mod: tvm.IRModule) -> None:
-    """Renames, in place, what TVM would not vectorise in kernels."""
+    """Rename, in place, what TVM would not vectorise in kernels."""
 
     def rename(call: tir.Call) -> tir.PrimExpr | None:
         is_ours = _name(call) == "tir.erf" and _is_short(call)
@@ -65,12 +66,12 @@ def make_vectorizable(mod: tvm.IRModule) -> None:
 
 
 def vectorize_math(mod: tvm.IRModule) -> None:
-    """Replaces the functions in the kernels of `mod` in place."""
+    """Replace the functions in the kernels of `mod`, in place."""
     _rewrite(mod, lambda body: _Functions().put_into(body))
 
 
 def round_to_even(mod: tvm.IRModule) -> None:
-    """Makes, in place, kernels round halves to the even number, as ONNX and numpy do: TVM lets LLVM
+    """Have kernels, in place, round halves to the even number, as ONNX and numpy do: TVM lets LLVM
     round them away from zero."""
 
     def rename(call: tir.Call) -> tir.PrimExpr | None:
@@ -80,7 +81,10 @@ def round_to_even(mod: tvm.IRModule) -> None:
 
 
 # What is done before which of TVM's passes.
-VECTOR_MATH = {"tir.VectorizeLoop": make_vectorizable, "tir.LowerIntrin": vectorize_math}
+VECTOR_MATH = {
+    pass_of("loops with erf"): make_vectorizable,
+    pass_of("vector math"): vectorize_math,
+}
 
 
 def _rewrite(mod: tvm.IRModule, change: Callable[[tir.Stmt], tir.Stmt]) -> None:
@@ -108,7 +112,7 @@ def _name(call: tir.Call) -> str:
 
 
 def _is_short(call: tir.Call) -> bool:
-    """Of a known number of lanes: those of Arm's SVE have none."""
+    """Tell whether a call is of a known number of lanes: those of Arm's SVE have none."""
     return call.dtype.startswith(("float32", "float16")) and "vscale" not in call.dtype
 
 
@@ -119,7 +123,7 @@ class _Functions:
         self._texts: dict[str, str] = {}
 
     def __call__(self, body: Callable[..., Value], *arguments: tir.PrimExpr) -> tir.PrimExpr:
-        """A call of `body` on vectors of float32, which the kernel will have."""
+        """Return a call of `body` on vectors of float32, and have its text in the kernel."""
         kind = arguments[0].dtype
         name = f"collage.{body.__name__}.{kind}"
         if name not in self._texts:
@@ -127,7 +131,7 @@ class _Functions:
         return tir.call_pure_extern(kind, name, *arguments)
 
     def put_into(self, body: tir.Stmt) -> tir.Stmt:
-        """`body` with these functions for TVM's, and with their text."""
+        """Return `body` with these functions for TVM's, and with their text."""
         body = _with_calls(body, self._replaced)
         if not self._texts:
             return body
@@ -146,7 +150,7 @@ class _Functions:
 
 
 def _constant(x: tir.PrimExpr) -> float | None:
-    """The one number that all lanes of an expression are, if they are."""
+    """Return the one number that all lanes of an expression are, if they are."""
     while isinstance(x, (tir.Broadcast, tir.Cast)):
         x = x.value
     return float(x.value) if isinstance(x, tir.FloatImm) else None

@@ -16,7 +16,7 @@ import numpy as np
 from onnx import NodeProto, helper
 from tvm import relay
 
-from ..compile.fold_ops import static_shape
+from ..relay_util.walk import static_shape
 
 # How TVM takes a pixel's place from the ratio of sizes, which ONNX takes from the scale.
 _PLACES = ("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners")

@@ -30,13 +30,13 @@ from ..errors import ModelError, ShapeError
 from ..messages.foreign import last_line
 from ..ops.onnx_names import captured, plainly_named
 from ..process_wide.interrupts import interrupts_kept
-from ..process_wide.shared_patch import SharedPatch
 from ..relay_util.walk import children_of, key_of
+from ..tvm_fixes.apply import ScopedFix
+from ..tvm_fixes.onnx_converters import leave_empty_out, mend, name_what_branches_read
 from .activations import ACTIVATIONS, activation
 from .clean import KnownTypes, cleaned, declared_types
 from .distrusted import why_distrusted
 from .folds import Folds
-from .mends import leave_empty_out, mend, name_what_branches_read
 from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
 from .types import DTYPES, Types, agrees
@@ -188,8 +188,8 @@ def _check_input(value: Any, shapes: dict[str, Any]) -> None:
 def quick_import() -> Iterator[None]:
     """`relay.frontend.from_onnx` is quick in this thread within the block; others see stock TVM."""
     with contextlib.ExitStack() as stack:
-        ours = {method: stack.enter_context(patch.inside()) for method, patch in _PATCHES}
-        stock = {method: patched.__wrapped__ for method, patched in ours.items()}
+        ours = {name: stack.enter_context(fix.inside())[0] for name, fix in _FIXES.items()}
+        stock = {name: dispatching.__wrapped__ for name, dispatching in ours.items()}
         token = _SCOPE.set(_Scope(stock))
         try:
             yield
@@ -347,32 +347,23 @@ def _dispatching(method: str) -> Callable[[Callable], Callable]:
 
     def make(stock: Callable) -> Callable:
         @functools.wraps(stock)
-        def patched(*args: Any, **kwargs: Any) -> Any:
+        def dispatching(*args: Any, **kwargs: Any) -> Any:
             scope = _SCOPE.get()
             if scope is None:
                 return stock(*args, **kwargs)
             return getattr(scope, method)(stock, *args, **kwargs)
 
-        return patched
+        return dispatching
 
     return make
 
 
 _SCOPE: contextvars.ContextVar[_Scope | None] = contextvars.ContextVar("_SCOPE", default=None)
-# Where TVM looks the function up, its name there, and the method of _Scope that replaces it.
-_PLACES = (
-    (common, "infer_type", "infer_type"),
-    (onnx, "infer_type", "infer_type"),
-    (common, "fold_constant", "fold_constant"),
-    (onnx, "fold_constant", "fold_constant"),
-    (onnx, "set_span", "set_span"),
-    (onnx, "_get_convert_map", "convert_map"),
-    (relay.frontend, "from_onnx", "from_onnx"),
-    (onnx.GraphProto, "_check_for_unsupported_ops", "check_for_unsupported_ops"),
-    (onnx.GraphProto, "_construct_nodes", "construct_nodes"),
-    (onnx.GraphProto, "_convert_operator", "convert_operator"),
-)
-_PATCHES = [
-    (method, SharedPatch.of_attribute(owner, name, _dispatching(method)))
-    for owner, name, method in _PLACES
-]
+# By the rows' names, which those of the methods of _Scope are.
+_FIXES = {
+    name: ScopedFix(name, _dispatching(name))
+    for name in (
+        *("infer_type", "fold_constant", "set_span", "convert_map", "from_onnx"),
+        *("check_for_unsupported_ops", "construct_nodes", "convert_operator"),
+    )
+}

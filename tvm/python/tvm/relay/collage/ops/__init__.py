@@ -6,7 +6,7 @@ raises MEASURING_VERSION (measure/options.py).
 Test: ops/test_recurrence.py. Docs: docs/import.md
 """
 
-from . import shape_functions as _shape_functions  # noqa: F401 - registers them
+from ..tvm_fixes import shape_functions as _shape_functions  # noqa: F401 - registers them
 from .onnx_node import NAMES as ONNX_NODES
 from .onnx_node import is_file, library_version, model_of, onnx_node
 from .recurrence import recurrence

@@ -42,13 +42,6 @@ def logging_at(level: str) -> Iterator[None]:
         yield
 
 
-@contextlib.contextmanager
-def without_advice_to_tune() -> Iterator[None]:
-    """TVM does not say, once a process, that kernels of its own were not tuned."""
-    with _ADVICE.inside():
-        yield
-
-
 class JsonLines(logging.Formatter):
     """A record as a line of JSON, beside those of the progress; docs/progress.schema.json."""
 
@@ -106,8 +99,6 @@ class _ToStderr:
 
 
 _LOGGER = logging.getLogger(LOGGER)
-_AUTOTVM = logging.getLogger("autotvm")
-_ADVICE = SharedPatch(lambda: _AUTOTVM.level, _AUTOTVM.setLevel, lambda *_: logging.ERROR)
 _LEVEL = SharedPatch(lambda: _LOGGER.level, _LOGGER.setLevel, lambda _, levels: min(levels))
 _to_stderr = _ToStderr()
 _HANDLER = SharedPatch(_to_stderr.read, _to_stderr.write, _to_stderr.make)

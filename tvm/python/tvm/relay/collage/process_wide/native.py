@@ -9,7 +9,6 @@ import ctypes
 
 import tvm_collage
 from tvm._ffi import get_global_func, libinfo
-from tvm.relay.transform import _ffi_api as transform_api
 
 from ..messages.foreign import last_line
 
@@ -39,8 +38,6 @@ def load() -> None:
         get_global_func("collage.Init")()
     except Exception as error:  # whatever the base package lacks, the user reads one line
         raise ImportError(_misfit(last_line(error))) from error
-    # Bound when tvm.relay.transform was imported, just before us.
-    transform_api.CollagePartition = get_global_func("relay._transform.CollagePartition")
 
 
 def _misfit(reason: str) -> str:

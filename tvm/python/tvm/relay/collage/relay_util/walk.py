@@ -11,6 +11,9 @@ from typing import Any
 import tvm
 from tvm import relay
 
+# Attributes of functions that no pass looks into.
+_CLOSED = ("Primitive", "Compiler", "SkipOptimization")
+
 
 def key_of(expr: Any) -> int:
     """What tells an expression from others that live; TVM's own hash is a call of C++."""
@@ -90,6 +93,22 @@ def tensors_of(kind: Any) -> list[Any]:
         return [kind]
     fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else ()
     return [tensor for field in fields for tensor in tensors_of(field)]
+
+
+def static_shape(tensor: Any) -> tuple[int, ...] | None:
+    """Return the shape of a tensor type as integers; None where an extent is not known."""
+    try:
+        return tuple(int(extent) for extent in tensor.shape)
+    except (TypeError, ValueError):
+        return None
+
+
+def is_open_function(function: Any) -> bool:
+    """Tell whether rewrites and constant folding may look into a function of a module."""
+    if not isinstance(function, relay.Function):
+        return False
+    attrs = function.attrs or {}
+    return not any(attr in attrs and attrs[attr] != 0 for attr in _CLOSED)
 
 
 def elements_of(tensor: Any) -> int | None:

@@ -18,8 +18,8 @@ from typing import Any
 
 from tvm import te
 
-from ..compile.matmul_axes import with_usual_names
 from ..tuning.ansor_records import flat_key
+from ..tvm_fixes.ansor import with_usual_names
 
 # Words, numbers with what makes them floats, any other character.
 _TOKEN = re.compile(r"[A-Za-z_][\w.]*|\d+(?:\.\d+)?(?:e[+-]?\d+)?|\s+|.")

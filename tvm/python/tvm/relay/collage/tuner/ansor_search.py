@@ -18,12 +18,13 @@ from tvm import auto_scheduler
 from tvm.auto_scheduler.measure import MeasureErrorNo, PythonBasedMeasureCallback
 from tvm.auto_scheduler.measure_record import dump_record_to_string
 
-from ..compile.matmul_axes import matmul_axes, traced_alone
 from ..exec.machine_fault import fault_of, kills_for_memory
 from ..transfer.kernel import kernel_of
 from ..transfer.log import note_kernel
 from ..tuning.ansor_records import flat_key
 from ..tuning.logs import Line, append_line
+from ..tvm_fixes.ansor import matmul_axes, traced_alone
+from ..tvm_fixes.apply import replace
 from .device import threads_there
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
@@ -66,9 +67,8 @@ def search(task: Any, trials: int, history: list[Line], log: str, *, model: str,
         verbose=0,
         init_search_callbacks=callbacks,
     )
-    tvm.register_func("auto_scheduler.local_builder.build", _build_nothing, override=True)
     build_and_run = functools.partial(_build_and_run, log)
-    tvm.register_func("auto_scheduler.local_runner.run", build_and_run, override=True)
+    replace("Ansor's trials", {"build": lambda _: _build_nothing, "run": lambda _: build_and_run})
     options = auto_scheduler.TuningOptions(
         num_measure_trials=max(trials, _LEAST_TRIALS),
         num_measures_per_round=min(trials, ROUND),

@@ -13,9 +13,9 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.tuner import RandomTuner, XGBTuner
 
-from ..compile.exact_bytes import exact_bytes
 from ..exec.machine_fault import fault_of, kills_for_memory
 from ..tuning.logs import Line, append_line, read_log
+from ..tvm_fixes.exact_bytes import exact_bytes
 from .trial import build_kernel, seconds_of_kernel, tensor_arguments
 
 # Configurations that are chosen at once, by one fit of the cost model.

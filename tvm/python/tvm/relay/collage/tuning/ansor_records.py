@@ -20,11 +20,11 @@ from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
 from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record_from_string
 from tvm.auto_scheduler.utils import decode_workload_key
 
-from ..compile.thread_contexts import ThreadContexts
+from ..tvm_fixes.thread_contexts import ThreadContexts
 from .record import TRANSFERRED, CannotTravel, Record, rows_by_precedence
 
 KIND = "ansor"
-_THREADS = ThreadContexts(DispatchContext)
+_THREADS = ThreadContexts("Ansor's contexts", DispatchContext)
 CONFIG: dict[str, Any] = {"relay.backend.use_auto_scheduler": True}
 # What a line says of its format, which TVM reads and does not look at: of a schedule that was found
 # for another kernel it says that too.

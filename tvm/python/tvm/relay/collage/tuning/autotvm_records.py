@@ -18,10 +18,10 @@ from tvm import autotvm
 from tvm.autotvm.record import decode, encode
 from tvm.autotvm.task.dispatcher import DispatchContext, FallbackContext
 
-from ..compile.thread_contexts import ThreadContexts
+from ..tvm_fixes.thread_contexts import ThreadContexts
 from .record import CannotTravel, Record, rows_by_precedence
 
-_THREADS = ThreadContexts(DispatchContext)
+_THREADS = ThreadContexts("AutoTVM's contexts", DispatchContext)
 CONFIG: dict[str, Any] = {}
 
 

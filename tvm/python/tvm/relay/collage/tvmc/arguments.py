@@ -32,13 +32,6 @@ class _Unset(str):
     """The default of --target, which its value alone does not tell from one that was given."""
 
 
-def wrap(module: Any, parsers: list[Callable]) -> None:
-    """Put ours in the place of tvm.driver.tvmc.compiler's maker of the parser."""
-    stock = module.add_compile_parser
-    module.add_compile_parser = _with_group(stock)
-    parsers[parsers.index(stock)] = module.add_compile_parser
-
-
 def config_of(args: argparse.Namespace) -> dict[str, Any]:
     """The options that --collage-<name> set, as a PassContext takes them. TVMCException."""
     with as_tvmc_errors():
@@ -80,7 +73,7 @@ def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callabl
     return ", ".join([*backends, *filter(None, [theirs])])
 
 
-def _with_group(stock: Callable) -> Callable:
+def with_group(stock: Callable) -> Callable:
     @functools.wraps(stock)
     def add_compile_parser(subparsers: Any, main_parser: Any, json_params: Any) -> Any:
         made = stock(subparsers, main_parser, json_params)

@@ -27,6 +27,7 @@ from ..integration import OPTION
 from ..machine.compiler import require_compiler
 from ..messages.foreign import last_line
 from ..options import PREFIX
+from ..tvm_fixes.apply import replace
 from . import arguments
 from .compilation import Compilation, current, under_way
 from .pass_config import enables, options_in
@@ -41,12 +42,18 @@ _OF_MODULE = ("relay", "tir")
 
 def wrap(module: Any) -> None:
     """Put ours before tvm.driver.tvmc.compiler."""
-    from tvm.driver.tvmc.main import REGISTERED_PARSER
-
-    arguments.wrap(module, REGISTERED_PARSER)
-    module.drive_compile = _drive_compile(module.drive_compile)
-    module.compile_model = _compile_model(module.compile_model, module.save_dumps)
-    module.build = _build(module.build)
+    stock = module.add_compile_parser
+    replace(
+        "tvmc compile",
+        {
+            "add_compile_parser": arguments.with_group,
+            "drive_compile": _drive_compile,
+            "compile_model": lambda stock: _compile_model(stock, module.save_dumps),
+            "build": _build,
+        },
+    )
+    ours = module.add_compile_parser
+    replace("tvmc parsers", lambda parsers: [ours if each is stock else each for each in parsers])
 
 
 def _drive_compile(stock: Callable) -> Callable:

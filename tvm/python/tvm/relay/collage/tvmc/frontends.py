@@ -12,14 +12,15 @@ from collections.abc import Callable
 from typing import Any
 
 from ..messages.foreign import last_line
+from ..tvm_fixes.apply import replace
 from .compilation import current
 
 _logger = logging.getLogger("TVMC")
 
 
-def wrap(module: Any) -> None:
+def wrap(_module: Any) -> None:
     """Put ours before tvm.driver.tvmc.frontends."""
-    module.load_model = _with_errors(module.load_model)
+    replace("tvmc import", _with_errors)
 
 
 def _with_errors(stock: Callable) -> Callable:

@@ -15,12 +15,13 @@ from ..errors import OptionError
 from ..integration import OPTION
 from ..options import PREFIX, option_table
 from ..options.flags import parse_option
+from ..tvm_fixes.apply import replace
 from .compilation import current
 
 
-def wrap(module: Any) -> None:
+def wrap(_module: Any) -> None:
     """Put ours before tvm.driver.tvmc.pass_config."""
-    module.parse_configs = _with_options(module.parse_configs)
+    replace("tvmc options", _with_options)
 
 
 def options_in(configs: Iterable[str] | None) -> dict[str, Any]:

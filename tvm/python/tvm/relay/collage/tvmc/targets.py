@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import tvm
 from tvm._ffi import get_global_func
-from tvm.target import Target, TargetKind
+from tvm.target import Target
 
 from ..backends import get_backend, list_backends
 from ..backends.target_options import options_of
@@ -26,6 +26,7 @@ from ..compile import host_target
 from ..errors import CollageError
 from ..messages.foreign import last_line
 from ..relay_util.external import is_external
+from ..tvm_fixes.apply import replace
 from .compilation import current
 
 # Whether TVM's lists of target kinds and of their options are to be those of TVM alone.
@@ -37,10 +38,10 @@ _ANY_HOST = "llvm"
 
 def wrap(module: Any) -> None:
     """Put our view into tvm.driver.tvmc.target."""
-    for name in ("generate_target_args", "reconstruct_target_args", "parse_target"):
-        setattr(module, name, _with_stock_kinds(getattr(module, name)))
-    module.validate_targets = _with_stock_kinds(module.validate_targets)
-    module.target_from_cli = _with_backends(_with_stock_kinds(module.target_from_cli), module)
+    names = ("generate_target_args", "reconstruct_target_args", "parse_target", "validate_targets")
+    makes: dict[str, Any] = dict.fromkeys(names, _with_stock_kinds)
+    makes["target_from_cli"] = lambda stock: _with_backends(_with_stock_kinds(stock), module)
+    replace("tvmc targets", makes)
     _hide_from_lists()
 
 
@@ -131,13 +132,19 @@ def _hide_from_lists() -> None:
     """
     kinds = json.loads(get_global_func("collage.StockTargetKinds")())
     stock = {kind.name: kind.options for kind in (StockTargetKind(**fields) for fields in kinds)}
-    list_kinds, options_from_name = Target.list_kinds, TargetKind.options_from_name
 
-    def listed() -> Any:
-        return list(stock) if _is_stock.get() else list_kinds()
+    def listing(list_kinds: Callable) -> Any:
+        @functools.wraps(list_kinds)
+        def listed() -> Any:
+            return list(stock) if _is_stock.get() else list_kinds()
 
-    def options_of(kind_name: str) -> Any:
-        return dict(stock[kind_name]) if _is_stock.get() else options_from_name(kind_name)
+        return staticmethod(listed)
 
-    Target.list_kinds = staticmethod(functools.wraps(list_kinds)(listed))
-    TargetKind.options_from_name = staticmethod(functools.wraps(options_from_name)(options_of))
+    def telling_options(options_from_name: Callable) -> Any:
+        @functools.wraps(options_from_name)
+        def options_of(kind_name: str) -> Any:
+            return dict(stock[kind_name]) if _is_stock.get() else options_from_name(kind_name)
+
+        return staticmethod(options_of)
+
+    replace("target kinds", {"list_kinds": listing, "options_from_name": telling_options})

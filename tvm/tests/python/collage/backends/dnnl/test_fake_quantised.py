@@ -9,7 +9,7 @@ from onednn_nets import build, hand_placed, needs_vnni, reference, run
 from tvm import relay
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
-from tvm.relay.collage.compile.quantised import own_dequantized
+from tvm.relay.collage.rewrites import own_dequantized
 
 get_backend("dnnl")
 qnn = relay.qnn.op

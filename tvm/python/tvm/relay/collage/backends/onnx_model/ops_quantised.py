@@ -2,7 +2,7 @@
 """From floats to bytes and back, in ONNX: QuantizeLinear and DequantizeLinear.
 
 onnxruntime and OpenVINO know a product of bytes as one of floats between these two. Preparation
-gives a model that form (compile/quantised.py), and weights keep it here: what is transposed or
+gives a model that form (rewrites/quantised.py), and weights keep it here: what is transposed or
 reshaped is the bytes. Scales and zero points must be constants.
 
 Test: backends/onnx_model/test_ops_quantised.py.

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import random_inputs, run
-from relay_text import parse, plain_host
+from relay_text import plain_host
 from tvm import relay
 from tvm.relay.collage.compile import build_library, prepare
 
 LOWEST = float(np.finfo("float32").min)
 SHAPE = (1, 4, 6, 6)
-IMAGE = "Tensor[(1, 4, 6, 6), float32]"
 
 
 def image():
@@ -40,26 +39,6 @@ def assert_becomes(before, after):
     wanted = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(after), after))
     wanted = relay.transform.InferType()(wanted)
     tvm.ir.assert_structural_equal(prepared(before)["main"], wanted["main"])
-
-
-def test_the_text_before_and_after():
-    before = parse(
-        f"""def @main(%x: {IMAGE}, %s: Tensor[(1, 4, 1, 1), float32],
-                      %w: Tensor[(2, 4, 3, 3), float32]) {{
-          %0 = broadcast_to(%s, shape=[1, 4, 6, 6]);
-          %1 = multiply(%x, %0);
-          %2 = nn.pad(%1, 0f, pad_width=[[0, 0], [0, 0], [0, 1], [1, 2]]);
-          nn.conv2d(%2, %w, strides=[2, 2], padding=[1, 0, 0, 0], kernel_size=[3, 3]) }}"""
-    )
-    after = parse(
-        f"""def @main(%x: {IMAGE}, %s: Tensor[(1, 4, 1, 1), float32],
-                      %w: Tensor[(2, 4, 3, 3), float32]) {{
-          %0 = multiply(%x, %s);
-          nn.conv2d(%0, %w, strides=[2, 2], padding=[1, 1, 1, 2], kernel_size=[3, 3]) }}"""
-    )
-    got = prepare(before)
-    tvm.ir.assert_structural_equal(got["main"], after["main"])
-    tvm.ir.assert_structural_equal(prepare(got)["main"], after["main"])
 
 
 def test_results_are_the_same_bit_for_bit():
@@ -170,13 +149,3 @@ def test_open_shapes_and_blocked_layouts_stay():
     value = relay.nn.pad(blocked, ((0, 0), (0, 0), (1, 1), (1, 1), (0, 0)))
     pool = relay.nn.max_pool2d(value, layout="NCHW4c", **POOL)
     assert "nn.pad" in str(prepared(pool))
-
-
-@pytest.mark.parametrize(
-    ("name", "what"), [("PadByWindow", "nn.pad"), ("BroadcastByReader", "broadcast_to")]
-)
-def test_can_be_disabled(name, what):
-    x = image()
-    body = conv(padded(x, (1, 1))) if what == "nn.pad" else relay.broadcast_to(x, SHAPE) + x
-    with tvm.transform.PassContext(opt_level=3, disabled_pass=[name]):
-        assert what in str(prepared(body))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What TVM's ONNX converters read wrongly in many models, put into the form that they read right.
+"""Nodes that TVM's ONNX converters read wrongly, put into the form that they read right.
 
 Each mend changes the inputs and attributes of one node before its converter sees them; where TVM is
 right it changes nothing. What is rare becomes an opaque operator instead (importer/opaque.py).
-Test: importer/test_mends.py. Docs: docs/import.md
+Test: tvm_fixes/test_onnx_converters.py. Docs: docs/import.md
 """
 
 from __future__ import annotations
@@ -16,15 +16,17 @@ import tvm
 from tvm import relay
 from tvm.relay.frontend import onnx
 
+from .table import FIXES
+
 
 def mend(op: str, inputs: Any, attrs: dict[str, Any]) -> None:
-    """Puts right a node of that operator, in place."""
+    """Put right a node of that operator, in place."""
     if op in _MENDS:
         _MENDS[op](inputs, attrs)
 
 
 def leave_empty_out(inputs: Any, type_of: Callable[[Any], Any]) -> None:
-    """Remove what has no elements from the inputs of a Concat: a kernel of TVM divides by them."""
+    """Remove what has no elements from the inputs of a Concat (the row "operands of Concat")."""
 
     def is_empty(value: Any) -> bool:
         return any(isinstance(n, tvm.tir.IntImm) and int(n) == 0 for n in type_of(value).shape)
@@ -35,9 +37,8 @@ def leave_empty_out(inputs: Any, type_of: Callable[[Any], Any]) -> None:
 
 
 def name_what_branches_read(proto: Any, node: Any) -> None:
-    """The first node that reads an input of the model gives its name to it, by which TVM makes a
-    copy. Where two branches each make one, the model knows only the other's: so an input that both
-    read gets the name of the node that has the branches, if it has none."""
+    """Give inputs of the model that several branches read the name of the node that has these, if
+    they have none (the row "inputs of branches")."""
     branches = [set(_read_in(item.g)) for item in node.attribute if item.g.node]
     shared = set.intersection(*branches) if len(branches) > 1 else set()
     names = [name for name in sorted(shared) if isinstance(proto._nodes.get(name), relay.Var)]
@@ -54,14 +55,14 @@ def _read_in(graph: Any) -> Iterator[str]:
 
 
 def _predicate(inputs: Any, _attrs: dict[str, Any]) -> None:
-    """TVM takes the first element of a constant predicate, which one of rank 0 does not have."""
+    """Give a constant predicate of rank 0 a first element."""
     value = inputs[0]
     if isinstance(value, relay.Constant) and not value.data.shape:
         inputs[0] = relay.const(value.data.numpy().reshape(1))
 
 
 def _axes(inputs: Any, attrs: dict[str, Any]) -> None:
-    """TVM reads the first of several axes that are an input, some operators none of them."""
+    """Make axes that are an input an attribute."""
     if len(inputs) < 2 or not isinstance(inputs[1], relay.Constant):
         return
     axes = inputs[1].data.numpy().reshape(-1).tolist()
@@ -80,7 +81,7 @@ def _axes_unless_one(inputs: Any, attrs: dict[str, Any]) -> None:
 
 
 def _bounds(inputs: Any, _attrs: dict[str, Any]) -> None:
-    """TVM drops bounds of a Clip unless both are constants or neither is, as a copy of one."""
+    """Make bounds that are constants copies of these, unless both are constants."""
     bounds = list(inputs)[1:]
     if len(bounds) < 2 or not all(isinstance(bound, relay.Constant) for bound in bounds):
         for index, bound in enumerate(bounds, start=1):
@@ -89,22 +90,19 @@ def _bounds(inputs: Any, _attrs: dict[str, Any]) -> None:
 
 
 def _saturation(_inputs: Any, attrs: dict[str, Any]) -> None:
-    """It says something of types of eight bits alone, which TVM has none of."""
+    """Leave `saturate` out."""
     attrs.pop("saturate", None)
 
 
+# By the rows of the table, which name the operators.
 _MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
-    "Clip": _bounds,
-    "If": _predicate,
-    "ReduceMax": _axes_unless_one,
-    "ReduceMin": _axes_unless_one,
-    "ReduceSum": _axes_unless_one,
-    "ReduceMean": _axes_unless_one,
-    "ReduceProd": _axes_unless_one,
-    "ReduceLogSumExp": _axes_unless_one,
-    "ReduceL1": _axes,
-    "ReduceL2": _axes,
-    "ReduceLogSum": _axes,
-    "ReduceSumSquare": _axes,
-    "Cast": _saturation,
+    place.removeprefix("converter:"): mend
+    for name, mend in {
+        "predicate of If": _predicate,
+        "one of several axes": _axes_unless_one,
+        "axes that are an input": _axes,
+        "bounds of Clip": _bounds,
+        "saturation of Cast": _saturation,
+    }.items()
+    for place in FIXES[name].places
 }

@@ -1,27 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Keeps TVM's x86 kernels of 8-bit products exact while something is built.
+"""Products of bytes that TVM's x86 kernels compute exactly while something is built.
 
 Without VNNI TVM multiplies bytes by vpmaddubsw, which adds two products in 16 bits: 255 * 127 twice
 is 64,770, and 32,767 is what comes of it. Every convolution, dense layer and batched product of
 bytes is made of that one dot product of four, so it is replaced here: bytes are widened to 16 bits
 and multiplied by vpmaddwd, whose sums of two have 32 bits.
 
-Test: compile/test_exact_bytes.py
+Test: tvm_fixes/test_exact_bytes.py
 """
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from tvm import te, tir
 from tvm.target.x86 import get_simd_32bit_lanes
-from tvm.topi.x86 import conv2d_avx_1x1, conv2d_avx_common, dense
 
-from ..process_wide.shared_patch import SharedPatch
+from .apply import ScopedFix
 
-_NAME = "dot_16x1x16_uint8_int8_int32"
 # Lanes of 32 bits -> LLVM's name of vpmaddwd: pairs of 16-bit products, each added in 32 bits.
 _MULTIPLY_AND_ADD = {
     4: "llvm.x86.sse2.pmadd.wd",
@@ -31,7 +27,7 @@ _MULTIPLY_AND_ADD = {
 
 
 def exact_dot_of_bytes() -> te.TensorIntrin:
-    """The intrinsic that sums data[k] * kernel[lane, k] over four bytes, for each 32-bit lane.
+    """Return the intrinsic that sums data[k] * kernel[lane, k] over four bytes, for each lane.
 
     data: uint8 of shape (4,), kernel: int8 of shape (lanes, 4), result: int32 of shape (lanes,).
     Needs a current target with SSE4.2, which TVM asks for before it uses the intrinsic.
@@ -67,7 +63,7 @@ def exact_dot_of_bytes() -> te.TensorIntrin:
 
 
 def _sums_of_four(ins: Any, lanes: int) -> tir.PrimExpr:
-    """The products of bytes 0 and 2 of each lane, and those of bytes 1 and 3, added."""
+    """Add the products of bytes 0 and 2 of each lane, and those of bytes 1 and 3."""
     words, wide = f"int16x{2 * lanes}", f"int32x{lanes}"
     # The data are one lane for all: their bytes are taken apart before they are spread.
     four = tir.reinterpret("int32", ins[0].vload([0], "uint8x4"))
@@ -87,17 +83,5 @@ def _sums_of_four(ins: Any, lanes: int) -> tir.PrimExpr:
     return products[0] + products[1]
 
 
-# Each of the modules that schedule such kernels holds the function under its own name.
-_PATCHES = [
-    SharedPatch.of_attribute(module, _NAME, lambda _: exact_dot_of_bytes)
-    for module in (conv2d_avx_1x1, conv2d_avx_common, dense)
-]
-
-
-@contextlib.contextmanager
-def exact_bytes() -> Iterator[None]:
-    """Context in which kernels of 8-bit products are scheduled to be exact."""
-    with contextlib.ExitStack() as stack:
-        for patch in _PATCHES:
-            stack.enter_context(patch.inside())
-        yield
+# Context in which kernels of 8-bit products are scheduled to be exact.
+exact_bytes = ScopedFix("exact bytes", lambda _: exact_dot_of_bytes).inside

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """TVM's DispatchContexts of AutoTVM and Ansor, entered for one thread's builds alone.
 
-TVM keeps the innermost one in a class: a context that two threads leave in another order than they
-entered it would serve all later builds. Test: process_wide/test_shared_patch.py.
+Test: process_wide/test_shared_patch.py.
 """
 
 from __future__ import annotations
@@ -12,7 +11,14 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-from ..process_wide.shared_patch import SharedPatch
+import tvm
+from tvm import autotvm
+from tvm.autotvm.task.dispatcher import FallbackContext
+
+from .apply import ScopedFix
+
+# What of a PassContext has TVM look records of Ansor and MetaSchedule up.
+_RECORDS = ("relay.backend.use_auto_scheduler", "relay.backend.use_meta_schedule")
 
 
 class _Entered(threading.local):
@@ -23,27 +29,34 @@ class _Entered(threading.local):
 
 
 class _OfThreads:
-    """What stands in TVM's class for the contexts of several threads."""
+    """A stand-in, in TVM's class, for the contexts of several threads."""
 
     def here(self) -> Any:
-        """This thread's own context, or what was in force before."""
+        """Return this thread's own context, or what was in force before."""
         raise NotImplementedError
 
 
 def of_this_thread(context: Any) -> Any:
-    """The context that this thread's builds ask where `context` is what TVM has in force."""
+    """Return the context that this thread's builds ask where TVM has `context` in force."""
     return context.here() if isinstance(context, _OfThreads) else context
 
 
-class ThreadContexts:
-    """The contexts of one of TVM's two classes ``DispatchContext``."""
+def looks_up_records() -> bool:
+    """Tell whether this thread's builds use records of a tuner."""
+    config = tvm.transform.PassContext.current().config
+    context = of_this_thread(autotvm.task.DispatchContext.current)
+    return any(config.get(name) for name in _RECORDS) or not isinstance(context, FallbackContext)
 
-    def __init__(self, base: Any) -> None:
+
+class ThreadContexts:
+    """The contexts of one of TVM's two classes ``DispatchContext``, which a row is about."""
+
+    def __init__(self, row: str, base: Any) -> None:
         self._base = base
         entered = self._entered = _Entered()
 
         class Dispatcher(_OfThreads, base):
-            """Hands over to the thread's own context, or to what was in force before."""
+            """A context that asks the thread's own, or what was in force before."""
 
             def here(self) -> Any:
                 return entered.contexts[-1] if entered.contexts else self._old_ctx
@@ -55,12 +68,12 @@ class ThreadContexts:
                 self.here().update(*args)
 
         # A context takes what is in force for the one around it when it is made.
-        self._patch = SharedPatch.of_attribute(base, "current", lambda _: Dispatcher())
+        self._fix = ScopedFix(row, lambda _: Dispatcher())
 
     @contextlib.contextmanager
     def entered(self, context: Any) -> Iterator[Any]:
-        """Context in which this thread's builds find ``context`` first; gives it."""
-        with self._patch.inside() as dispatcher:
+        """Have this thread's builds find ``context`` first in the block; give it."""
+        with self._fix.inside() as [dispatcher]:
             context._old_ctx = dispatcher.here()
             self._entered.contexts.append(context)
             try:
@@ -69,7 +82,7 @@ class ThreadContexts:
                 self._entered.contexts.remove(context)
 
     def in_force(self) -> Iterator[Any]:
-        """Those that a build in this thread would ask, innermost first."""
+        """Give those that a build in this thread would ask, innermost first."""
         context = self._base.current
         while context is not None:
             if isinstance(context, _OfThreads):

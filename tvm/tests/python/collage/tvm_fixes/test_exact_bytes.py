@@ -9,7 +9,7 @@ import tvm
 from onednn_nets import run
 from tvm import relay
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.compile.exact_bytes import exact_bytes
+from tvm.relay.collage.tvm_fixes.exact_bytes import exact_bytes
 from tvm.topi.x86 import conv2d_avx_1x1, conv2d_avx_common, dense
 
 # CPU -> the kernel's name of the widest instructions that TVM uses there: 4, 8, 16 lanes.

@@ -13,9 +13,9 @@ from tvm.auto_scheduler.measure_record import load_record_from_string
 from tvm.auto_scheduler.relay_integration import TracingEnvironment, enter_layout_rewrite
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.fold_ops import EVALUATORS
-from tvm.relay.collage.compile.matmul_axes import _healed, matmul_axes, with_usual_names
-from tvm.relay.collage.compile.stock import stock_build
+from tvm.relay.collage.compile.library import stock_build
 from tvm.relay.collage.transfer.kernel import kernel_of
+from tvm.relay.collage.tvm_fixes.ansor import matmul_axes, with_named_axes, with_usual_names
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 32)).astype("float32")
@@ -139,7 +139,7 @@ def test_a_weight_has_its_shape_back_also_where_the_product_fails():
         raise ZeroDivisionError
 
     with in_mode("ansor"), pytest.raises(ZeroDivisionError):
-        _healed(failing)(x, weight, auto_scheduler_rewritten_layout="3axisB32k8axisB")
+        with_named_axes(failing)(x, weight, auto_scheduler_rewritten_layout="3axisB32k8axisB")
     assert seen == [[32, 24]] and [int(dim) for dim in weight.shape] == [3, 32, 8]
 
 
@@ -150,7 +150,7 @@ def test_a_product_of_more_axes_than_there_are_letters_is_tvms_own():
         return te.compute(tensor_a.shape, lambda *at: tensor_a(*at) * tensor_b(*at))
 
     with in_mode("ansor"):
-        assert _healed(stock)(x, weight).op.axis[0].var.name == "i0"
+        assert with_named_axes(stock)(x, weight).op.axis[0].var.name == "i0"
 
 
 def test_one_thread_at_a_time_builds_for_ansors_records_and_a_failure_leaves_no_trace():

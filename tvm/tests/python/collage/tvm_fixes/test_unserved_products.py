@@ -13,8 +13,8 @@ from tvm import auto_scheduler, relay
 from tvm.auto_scheduler.dispatcher import DispatchContext
 from tvm.auto_scheduler.measure_record import load_record_from_string
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.compile.stock import stock_build
-from tvm.relay.collage.compile.unserved_products import unserved_products
+from tvm.relay.collage.compile.library import stock_build
+from tvm.relay.collage.tvm_fixes.ansor import ansors_products
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 32)).astype("float32")
@@ -128,7 +128,7 @@ def test_a_batched_product_without_a_record_has_tvms_own_kernel(build, chosen, c
 
 def test_all_products_are_kernels_that_ansor_can_search_for():
     tasks, _ = auto_scheduler.extract_tasks(module(SERVED, OTHER), {}, TARGET)
-    with unserved_products():
+    with ansors_products():
         again, _ = auto_scheduler.extract_tasks(module(SERVED, OTHER), {}, TARGET)
     assert [each.workload_key for each in again] == [each.workload_key for each in tasks]
     assert len(tasks) == 2
