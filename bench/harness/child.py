@@ -34,8 +34,8 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """What a process answered (each value that it yielded, or the one that it returned), why it
-    failed, if it did, and the seconds that it took."""
+    """The end of a process: what it answered (each value that it yielded, or the one that it
+    returned), why it failed, if it did, and the seconds that it took."""
 
     values: list[Any]
     failure: str
@@ -43,14 +43,14 @@ class Ended:
 
     @property
     def value(self) -> Any:
-        """The last value; RuntimeError where the process failed."""
+        """Return the last value; RuntimeError where the process failed."""
         if self.failure:
             raise RuntimeError(self.failure)
         return self.values[-1]
 
 
 def call(function: str, arguments: Mapping[str, Any], **settings: Any) -> Any:
-    """The value that the function returns in such a process; RuntimeError where it fails."""
+    """Call the function in such a process and return its value; RuntimeError where it fails."""
     return run(function, arguments, **settings).value
 
 
@@ -130,7 +130,7 @@ def _exiting_when_terminated() -> Iterator[None]:
 
 
 def _told(answer: Path) -> list[dict[str, Any]]:
-    """The lines that were written to their end."""
+    """Return the lines that were written to their end."""
     lines = answer.read_text().splitlines(keepends=True) if answer.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -144,7 +144,7 @@ def _end_group(process: subprocess.Popen) -> None:
 
 
 def die_with(parent: int) -> None:
-    """As exec/worker.py does, which is TVM's."""
+    """End this process with its parent, as exec/worker.py does, which is TVM's."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

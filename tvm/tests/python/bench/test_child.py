@@ -74,7 +74,7 @@ WAITING = "import sys; sys.path[:] = {path!r}; from harness import child; child.
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_benchmark_that_is_ended_leaves_no_child_and_if_it_can_no_folder(how, tmp_path):
-    """What bench/peers.py and bench/deploy.py build in; they measure in workers of the package."""
+    """What the benchmarks build and search in; they measure in workers of the package."""
     code = WAITING.format(path=sys.path, name="bench_children:wait")
     # Tests that run in the background ignore that signal, and would pass this on.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + code
