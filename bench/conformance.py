@@ -64,7 +64,7 @@ def jobs_of(side: str, options: argparse.Namespace) -> list[Job]:
         if not_plain and side == ONNXRUNTIME:
             continue
         key = {"case": case.name, "side": side}
-        make = partial(measure, case, side, not_plain, options.timeout)
+        make = partial(measure, case, side, not_plain, timeout=options.timeout)
         jobs.append(Job(f"{case.name} {side}", key, make))
     return jobs
 

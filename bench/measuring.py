@@ -55,8 +55,9 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
                     "backends": args.backends,
                     "placement": f"{folder}/placement.json",
                 }
-                options = {"store": f"{folder}/costs.db", "has_guard": has_guard}
-                options |= {"seconds": args.measure_seconds, "made_up": args.made_up}
+                settings = {"store": f"{folder}/costs.db", "guard": has_guard}
+                settings |= {"measure_seconds": args.measure_seconds}
+                options = {"settings": settings, "made_up": args.made_up}
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:
                     run = child.call("measuring:search", given | options) | {"round": number}
                     add(kind, run)
@@ -129,14 +130,12 @@ def _net(name: str, backends: list[str]) -> tuple[Any, Any, list[Any]]:
 def search(
     net: str,
     backends: list[str],
-    store: str,
-    has_guard: bool,
-    seconds: float,
     placement: str,
+    settings: dict[str, Any],
     made_up: bool,
 ) -> dict:
-    """Search from the model to a plan, whose placement is saved. All seconds are (wall, CPU of this
-    process)."""
+    """Search from the model to a plan, whose placement is saved, with these settings of
+    CollageOptions. All seconds are (wall, CPU of this process)."""
     began = _now()
     import tvm
     from random_costs import RandomCosts
@@ -149,13 +148,7 @@ def search(
     mod, params, targets = _net(net, backends)
     if made_up:
         optimizer.CostEstimator = lambda _: RandomCosts(0)
-    options = collage.CollageOptions(
-        guard=has_guard,
-        store=store,
-        measure_seconds=seconds,
-        measure_kernels=not made_up,
-        progress="quiet",
-    )
+    options = collage.CollageOptions(**settings, measure_kernels=not made_up, progress="quiet")
     children = _children_cpu()
     with tvm.transform.PassContext(opt_level=3), recording() as spent:
         result = collage.optimize(mod, params, targets, options)
@@ -168,7 +161,7 @@ def search(
     answered = {"measured": "measured", "store": "from_store", "memory": "from_memory"}
     return {
         "net": net,
-        "guard": has_guard,
+        "guard": settings["guard"],
         "plan": result.plan,
         "hash": tvm.ir.structural_hash(result.mod),
         "is_optimal": report.is_optimal,

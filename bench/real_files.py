@@ -66,7 +66,7 @@ def main(given: list[str] | None = None) -> int:
         return not facts[found["package"], found["path"]].items() <= found.items()
 
     conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
-    book = Book(options.record, KEY, conditions, is_other)
+    book = Book(options.record, KEY, conditions, is_failed=is_other)
     jobs = [job_of(row, options) for row in rows]
     found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
     counts = collections.Counter(each["state"] for each in found)
@@ -94,7 +94,7 @@ def measure(row: Shipped, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         save_arrays(folder / INPUTS, row.make_inputs(onnx.load(file, load_external_data=False)))
-        facts = facts_of(row) | compile_file(row, file, folder, options)
+        facts = facts_of(row) | compile_file(row, file, folder, options=options)
         if facts["state"] == RIGHT:
             facts |= compare_library(file, folder, options)
     facts["message"] = facts["message"].replace(str(file), row.name)[:_LONGEST_MESSAGE]
@@ -181,7 +181,7 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
     found = judged(compare(*given, truth=truth, open_timeout=options.limit), rtol)
     ours = next(item for item in found if item.name == OURS)
     state, message = verdict(ours)
-    return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS, {})}
+    return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS)}
 
 
 def judged(found: Sequence[Any], rtol: float) -> list[Any]:

@@ -55,7 +55,7 @@ def run_stock(
     with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
         log = Path(folder) / "log.txt"
         function = "search_sides:partition_by_prototype"
-        ended = child.run(function, given, limit=timeout, is_stock=True, log=log)
+        ended = child.run(function, given, limit=timeout, environment=child.STOCK, log=log)
         # What the prototype logs: the sum of its plan's costs, in microseconds.
         cost = re.search(r"Estimated overall cost is ([\d.e+]+)us", log.read_text())
     if ended.failure:
@@ -165,7 +165,7 @@ def main(given: list[str] | None = None) -> int:
         path = folder / f"{net.name.replace(':', '_')}.json"
         child.call("search_sides:prepare_net", {"name": net.name, "path": str(path)})
         for depth in args.depths:
-            results.append(compare(net.name, path, depth, args))
+            results.append(compare(net.name, path, depth, args=args))
             report(results[-1])
     records.write_figures(args.output, results)
     return arguments.status_of(

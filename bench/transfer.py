@@ -52,7 +52,8 @@ def main(given: list[str] | None = None) -> int:
         return 0
     book = Book(options.record, KEY, conditions_of(options))
     jobs = [
-        Job(name, keys[name], partial(measure, name, moved[name], options)) for name in options.nets
+        Job(name, keys[name], partial(measure, name, moved[name], options=options))
+        for name in options.nets
     ]
     found = run(jobs, book, summary, budget=end - time.monotonic(), keep=options.keep)
     print(transfers.tables(found), end="")

@@ -70,7 +70,8 @@ def call_sides(of: Setting) -> Sides:
     given = {name: alone.arguments[name] for name in ("library", "inputs")}
     ways = {RUNNER: calls.runner_called, GRAPH_MODULE: calls.graph_module_called}
     called = [
-        Contestant(name, path_of(way), given, of.files.environment) for name, way in ways.items()
+        Contestant(name, path_of(way), given, environment=of.files.environment)
+        for name, way in ways.items()
     ]
     return [*called, alone]
 
@@ -102,9 +103,9 @@ def pool_sides(of: Setting) -> Sides:
         build_library(placed, host).export_library(file)
     given = {"library": file, "inputs": of.files.inputs}
     users = {**of.files.environment, **untouched_variables()}
-    two = Contestant(TWO_POOLS, path_of(two_pools_library), given, users)
+    two = Contestant(TWO_POOLS, path_of(two_pools_library), given, environment=users)
     return [
-        Contestant(ONE_POOL, path_of(runtime_library), given, of.files.environment),
+        Contestant(ONE_POOL, path_of(runtime_library), given, environment=of.files.environment),
         two,
         _with(two, SAME_SPINS, GOMP_SPINCOUNT="1000", TVM_BIND_THREADS="0"),
     ]
@@ -123,7 +124,7 @@ def kernel_sides(of: Setting) -> Sides:
         if not choice.is_usual:
             print(choice.Summary(), flush=True)
     preferred = of.files.alone(PREFERRED, of.mod, of.backend)
-    return [preferred, of.files.alone(MEASURED, of.mod, of.backend, chosen)]
+    return [preferred, of.files.alone(MEASURED, of.mod, of.backend, kernels=chosen)]
 
 
 def deployed_sides(of: Setting) -> Sides:
@@ -133,8 +134,8 @@ def deployed_sides(of: Setting) -> Sides:
     program = {"program": build_program(of.files.folder), **given}
     return [
         ours,
-        Contestant(RUNTIME, path_of(runtime_library), given, ours.environment),
-        Contestant(CPP, path_of(cpp_library), program, ours.environment),
+        Contestant(RUNTIME, path_of(runtime_library), given, environment=ours.environment),
+        Contestant(CPP, path_of(cpp_library), program, environment=ours.environment),
     ]
 
 
@@ -181,8 +182,8 @@ STUDIES = {
         "What does a call cost that takes arrays and gives arrays?",
         call_sides,
         RUN_ALONE,
-        RUNNER,
-        call_peers,
+        over=RUNNER,
+        peers=call_peers,
         beyond=RUN_ALONE,
         nets="two_inputs,mobilenetv2",
         pauses="0,2",
@@ -191,34 +192,38 @@ STUDIES = {
         "What do threads of their own CPUs save after pauses?",
         spread_sides,
         NOT_SPREAD,
-        SPREAD,
-        installed_peers,
+        over=SPREAD,
+        peers=installed_peers,
         nets="mobilenetv2",
         pauses="0,20,100",
         # One run a sample and no warm-up: what a run is like after a pause is the question.
         after_pause={"warm_seconds": 0.0, "sample_seconds": 1e-6},
     ),
     "pool": Study(
-        "What does one pool of threads save?", pool_sides, ONE_POOL, ONE_POOL, nets="resnet50,bert"
+        "What does one pool of threads save?",
+        pool_sides,
+        ONE_POOL,
+        over=ONE_POOL,
+        nets="resnet50,bert",
     ),
     "winograd": Study(
         "What does our kernel for convolutions by Winograd's algorithm save?",
         winograd_sides,
         ONEDNN,
-        WINOGRAD,
+        over=WINOGRAD,
     ),
     "kernels": Study(
         "What do kernels save that were chosen by measuring?",
         kernel_sides,
         PREFERRED,
-        MEASURED,
+        over=MEASURED,
         nets="bert,vit",
     ),
     "deployed": Study(
         "Is a library as fast wherever it is deployed?",
         deployed_sides,
         PYTHON,
-        PYTHON,
+        over=PYTHON,
         nets="resnet50,mobilenetv2",
     ),
 }
@@ -252,7 +257,7 @@ def measure(net: models.Net, options: argparse.Namespace) -> Iterator[str]:
         for pause in options.pauses:
             chosen = [calls.paused(side, pause) for side in sides] if pause else sides
             settings = study.after_pause if pause else {}
-            found = compare(chosen, study.right, options.rounds, 1e-3, **settings)
+            found = compare(chosen, study.right, rounds=options.rounds, rtol=1e-3, **settings)
             way = f"after {1e3 * pause:g} ms of sleep" if pause else "call after call"
             yield f"{net.name}, {way}"
             yield table(found, study, [side.name for side in ours])

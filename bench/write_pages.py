@@ -47,19 +47,19 @@ class Part:
 
 _RESULTS, _FILES = arguments.RESULTS, "docs/real_files.md"
 PARTS = (
-    Part("README.md", "comparison", _RESULTS / "zoo.jsonl", libraries.summary),
-    Part("docs/results.md", "comparison", _RESULTS / "zoo.jsonl", libraries.by_family),
-    Part("docs/results.md", "mixes", _RESULTS / "mixes.jsonl", mixes.tables),
-    Part("docs/results.md", "tuned_mixes", _RESULTS / "tuned_mixes.jsonl", mixes.columns),
-    Part("docs/results.md", "transfer", _RESULTS / "transfer.jsonl", transfers.tables),
-    Part(_FILES, "real_files", _RESULTS / "real_files.jsonl", files.of_packages),
-    Part(_FILES, "quantised", _RESULTS / "quantised.jsonl", files.of_quantisers),
+    Part("README.md", "comparison", _RESULTS / "zoo.jsonl", tables=libraries.summary),
+    Part("docs/results.md", "comparison", _RESULTS / "zoo.jsonl", tables=libraries.by_family),
+    Part("docs/results.md", "mixes", _RESULTS / "mixes.jsonl", tables=mixes.tables),
+    Part("docs/results.md", "tuned_mixes", _RESULTS / "tuned_mixes.jsonl", tables=mixes.columns),
+    Part("docs/results.md", "transfer", _RESULTS / "transfer.jsonl", tables=transfers.tables),
+    Part(_FILES, "real_files", _RESULTS / "real_files.jsonl", tables=files.of_packages),
+    Part(_FILES, "quantised", _RESULTS / "quantised.jsonl", tables=files.of_quantisers),
     # Thousands of records, which one run makes: they are not kept in the tree.
     Part(
         "docs/conformance.md",
         "conformance",
         arguments.ROOT / "build/bench/conformance.jsonl",
-        cases.tables,
+        tables=cases.tables,
     ),
 )
 

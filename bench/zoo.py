@@ -59,28 +59,28 @@ DEPTHS = {
         "Is a backend alone as fast as the libraries?",
         "trials.trial:alone",
         arguments.RESULTS / "zoo.jsonl",
-        8,
-        600.0,
-        _LIBRARIES,
-        libraries.summary_of,
+        rounds=8,
+        limit=600.0,
+        backends=_LIBRARIES,
+        summary=libraries.summary_of,
     ),
     "minutes": Depth(
         "Is what ships as fast as the libraries?",
         "trials.columns:ships",
         arguments.ROOT / "build/bench/ships.jsonl",
-        16,
-        3600.0,
-        _ALL,
-        mixes.summary_of,
+        rounds=16,
+        limit=3600.0,
+        backends=_ALL,
+        summary=mixes.summary_of,
     ),
     "hours": Depth(
         "What does each further backend gain, and does a mix ship?",
         "trials.columns:trial",
         arguments.RESULTS / "mixes.jsonl",
-        40,
-        3600.0,
-        _ALL,
-        mixes.summary_of,
+        rounds=40,
+        limit=3600.0,
+        backends=_ALL,
+        summary=mixes.summary_of,
     ),
 }
 # Settings that a record's figures depend on.
@@ -111,7 +111,7 @@ def main(given: Sequence[str] | None = None) -> int:
 def chosen(options: argparse.Namespace) -> list[tuple[Row, int, int, str]]:
     """Return what to measure, and where it is from: the nets of bench/models, and all rows of the
     zoo that were named, or as many as are to be drawn, by the seed."""
-    rows = [Row(net.name, "", "models", net.name, (0,)) for net in options.models]
+    rows = [Row(net.name, "", "models", make=net.name, sizes=(0,)) for net in options.models]
     jobs = [(row, 0, batch, mixes.MODELS) for row in rows for batch in options.batches]
     of_zoo = [
         (row, size, batch, mixes.NAMED)
@@ -141,7 +141,7 @@ def job_of(row: Row, size: int, batch: int, source: str, options: argparse.Names
 def measure(row: Row, key: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
     """Return the facts of one net that is exported, then tried; raise for no fault of the net's."""
     with tempfile.TemporaryDirectory(prefix="collage-zoo-", ignore_cleanup_errors=True) as folder:
-        file, why = exported(row, key, folder, options)
+        file, why = exported(row, key, folder, options=options)
         if why:
             return {"failure": {"stage": "export", "message": why}}
         request = {name: getattr(options, name) for name in (*_SETTINGS, "limit")}

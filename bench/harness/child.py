@@ -29,6 +29,8 @@ from typing import Any
 
 _BENCHMARKS = str(Path(__file__).resolve().parents[1])
 _LOG_TAIL = 300
+# Variables of a process without Collage.
+STOCK = {"COLLAGE_DISABLE": "1"}
 _PR_SET_PDEATHSIG = 1
 
 
@@ -59,7 +61,6 @@ def run(
     arguments: Mapping[str, Any],
     *,
     limit: float | None = None,
-    is_stock: bool = False,
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
     python: str = sys.executable,
@@ -69,8 +70,8 @@ def run(
     environment and the benchmarks. Who terminates this process meanwhile ends both, and temporary
     folders of either are removed.
 
-    is_stock: without Collage. The variables of `environment` are set over ours, and no schedules
-    are downloaded. What the process writes goes to `log`, or where this process writes.
+    The variables of `environment` are set over ours (STOCK: without Collage), and no schedules are
+    downloaded. What the process writes goes to `log`, or where this process writes.
     """
     with (
         tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder,
@@ -81,10 +82,9 @@ def run(
         request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
         path = sys.path if python == sys.executable else [_BENCHMARKS]
         request |= {"path": [os.path.abspath(item) for item in path], "parent": os.getpid()}
-        variables = {"TOPHUB_LOCATION": "NONE", **os.environ, **(environment or {})}
+        variables = {"TOPHUB_LOCATION": "NONE", **os.environ}
         variables.pop("COLLAGE_DISABLE", None)
-        if is_stock:
-            variables["COLLAGE_DISABLE"] = "1"
+        variables |= environment or {}
         # What a process leaves that is killed goes with the folder.
         variables["TMPDIR"] = folder
         began = time.perf_counter()

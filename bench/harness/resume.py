@@ -67,13 +67,12 @@ def run(
     *,
     budget: float = float("inf"),
     keep: bool = False,
-    left_out: tuple[type[Exception], ...] = (FileNotFoundError,),
     workers: int = 1,
 ) -> list[Found]:
     """Return the jobs' records, each kept as soon as it is made, and its summary printed; so many
     workers make one each at the same time. Once the budget of seconds is used up nothing more is
-    measured; what stands in the file already is found. A job that ends with one of the errors
-    `left_out` is told of and has no record."""
+    measured; what stands in the file already is found. A job whose net is not there is told of and
+    has no record."""
     began = time.monotonic()
     listed, late = list(jobs), []
 
@@ -89,7 +88,7 @@ def run(
             print(f"{title} ...", flush=True)
             try:
                 record = book.make(job)
-            except left_out as error:
+            except FileNotFoundError as error:
                 print(f"{title}: left out: {error}", file=sys.stderr)
                 return None
         print(f"{title}: {summary(record)}", flush=True)

@@ -58,7 +58,7 @@ class Files:
         **variables: str,
     ) -> Contestant:
         """Return the library of a prepared module on a backend alone, as build_alone makes it."""
-        library = self.library(name, mod, target, kernels)
+        library = self.library(name, mod, target, kernels=kernels)
         environment = {**self.environment, **variables}
         return Contestant.of_library(name, library, self.inputs, environment=environment)
 
@@ -166,7 +166,8 @@ def rows_of(
     found: Sequence[Comparison],
     base: Comparison | None,
     peers: Sequence[str],
-    failures: Mapping[str, str],
+    *,
+    failures: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Return a row for each side, and for each that was not even built, with the reason; `peers`
     are those that stand for a framework."""
@@ -175,7 +176,7 @@ def rows_of(
     none = dict.fromkeys(("seconds", "low", "high", "fastest", "ratio", "output_error"))
     rows += [
         {**none, "name": name, "status": "compile_failed", "rounds": 0, "message": why}
-        for name, why in failures.items()
+        for name, why in (failures or {}).items()
         if name not in named
     ]
     return [row | {"is_peer": row["name"] in peers} for row in rows]
@@ -209,16 +210,15 @@ def print_each(
     items: Iterable[_Item],
     name_of: Callable[[_Item], str],
     lines_of: Callable[[_Item], Iterable[str]],
-    left_out: tuple[type[Exception], ...] = (FileNotFoundError, RuntimeError),
 ) -> int:
-    """Print each item's lines as they come; 1 for the process when one of these errors left one
-    out: by default a real net's file that is not there, or a side that failed."""
+    """Print each item's lines as they come, and return the exit status: 1 when one was left out, as
+    a real net's file is not there or a side failed."""
     status = 0
     for item in items:
         try:
             for line in lines_of(item):
                 print(line, flush=True)
-        except left_out as error:
+        except (FileNotFoundError, RuntimeError) as error:
             print(f"{name_of(item)}: left out: {last_line(error)}", file=sys.stderr, flush=True)
             status = 1
     return status

@@ -113,12 +113,12 @@ def trial(request: dict[str, Any], *, has_all: bool = True) -> Facts:
         comparisons = compare(
             [*contestants, *map(files.peer, peers)],
             [*peers, *columns[0].plans],  # whose outputs are right: TVM alone where no peer runs
-            request["rounds"],
-            request["rtol"],
+            rounds=request["rounds"],
+            rtol=request["rtol"],
             give_up_ratio=_GIVE_UP_RATIO,
             stays=compared(columns, peers, shipped),
         )
-        yield judge(comparisons, columns, peers, shipped, graph_level)
+        yield judge(comparisons, columns, peers, ships=shipped, graph_level=graph_level)
 
 
 class Wanted(NamedTuple):
@@ -167,7 +167,7 @@ def column_plans(
             with column.records.in_force():
                 plans = _plans_of(prepared, column.external, session)
             seconds, measured = time.monotonic() - began, session.estimator.misses - known
-            yield Found(column.name, plans, seconds, measured, column.records)
+            yield Found(column.name, plans, seconds, measured=measured, records=column.records)
 
 
 def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session) -> Plans:
@@ -218,8 +218,10 @@ class Libraries:
             found.name,
             [name for name in order if name in self.files],
             [name for name in singles if name in self.files],
-            names.get(OP_LEVEL),
-            [names[plan] for plan in modules if any(map(_is_own, found.plans.kernels_of(plan)))],
+            op_level=names.get(OP_LEVEL),
+            own_kernels=[
+                names[plan] for plan in modules if any(map(_is_own, found.plans.kernels_of(plan)))
+            ],
         )
 
     def add(self, name: str, mod: tvm.IRModule, records: TuningRecords) -> str:

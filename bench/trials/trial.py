@@ -56,9 +56,11 @@ def prepare_net(request: Mapping[str, Any]) -> models.Net:
         [net] = models.find(request["net"])
         return net
     row = NETS[request["net"]]
-    return models.Net(
-        row.name, row.family, lambda _: onnx.load(request["file"]), row.package, limits=row.limits()
-    )
+
+    def load(_: int) -> onnx.ModelProto:
+        return onnx.load(request["file"])
+
+    return models.Net(row.name, row.family, load, source=row.package, limits=row.limits())
 
 
 def alone(request: dict[str, Any]) -> Facts:
@@ -91,8 +93,8 @@ def alone(request: dict[str, Any]) -> Facts:
         found = compare(
             [*contestants, *map(files.peer, peers)],
             peers,
-            request["rounds"],
-            max(request["rtol"], output_tolerance(mod)),
+            rounds=request["rounds"],
+            rtol=max(request["rtol"], output_tolerance(mod)),
             give_up_ratio=_GIVE_UP_RATIO,
         )
         yield {"rows": rows_of(found, peers, failures)}
@@ -109,7 +111,7 @@ def rows_of(
     usable = [by_name[name] for name in peers if name in by_name and by_name[name].cost.is_usable]
     fastest = min(usable, key=lambda item: item.cost.seconds, default=None)
     rows = []
-    for row in sides.rows_of(found, None, peers, failures):
+    for row in sides.rows_of(found, None, peers, failures=failures):
         item = by_name.get(row["name"])
         library = None if row["is_peer"] else by_name.get(row["name"].removesuffix(" alone"))
         own = sides.ratio_of(library, item)

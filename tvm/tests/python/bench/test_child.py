@@ -22,7 +22,7 @@ def test_it_answers_with_our_modules_and_variables(monkeypatch):
         **{"COLLAGE_DISABLE": None, "TOPHUB_LOCATION": "NONE", "CODE": "7"},
         "tvm": False,
     }
-    stock = child.call("bench_children:answer", given, is_stock=True)
+    stock = child.call("bench_children:answer", given, environment=child.STOCK)
     assert stock["COLLAGE_DISABLE"] == "1"
 
 
