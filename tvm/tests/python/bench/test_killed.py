@@ -89,7 +89,7 @@ def test_no_process_goes_on(arguments, there, how, tmp_path):
         else:
             os.killpg(driver.pid, how)  # a terminal's Ctrl-C reaches the whole group
         assert driver.wait(timeout=30) != 0
-        assert until(lambda: not marked(mark), 10), marked(mark)
+        assert until(lambda: not marked(mark), 60), marked(mark)
         if how == signal.SIGINT:
             # A folder's lock file that stands alone goes with the next one that is made.
             assert [file for file in scratch.iterdir() if file.suffix != ".lock"] == []
