@@ -16,14 +16,14 @@ SANITIZED := build/sanitized
 LOCKS := $(addprefix requirements,.txt -demo.txt -dev.txt -docs.txt -bench.txt -mkl.txt -pdf.txt -peers.txt)
 PIP := -m pip install --disable-pip-version-check --quiet --no-deps
 LOCKED := --only-binary :all: --require-hashes
-# More arguments for pytest, the demo or the benchmarks: make test-python ARGS="-k hook -x".
+# More arguments for pytest, the demo or the benchmark: make test-python ARGS="-k hook -x".
 ARGS ?=
 # Processes that run tests, whole files each, since a file's tests share its builds. 0 for a debugger.
 # One that dies is not replaced: pytest-xdist would wait for ever (its issue 1378).
 WORKERS ?= 2
 # Where `make wheel` writes.
 DIST ?= dist
-BENCHES ?= bench/peers.py
+BENCHES ?= bench/zoo.py --depth minutes --models mobilenetv2,dcgan,resnet50
 ifneq ($(origin CXX),default)
 export CXX
 endif
@@ -84,7 +84,7 @@ test-sanitized: build
 # What needs torch, which is large: with the packages of the zoo's environment.
 test-torch: build
 	@test -d $(ZOO_VENV) || { echo "make zoo-environment first"; exit 2; }
-	PYTHONPATH="$(abspath $(ZOO_VENV))/lib/python3.11/site-packages" $(BIN)/python -m pytest -k "torch or inductor" $(ARGS)
+	PYTHONPATH="$(abspath $(ZOO_VENV))/lib/python3.11/site-packages" $(BIN)/python -m pytest -k torch $(ARGS)
 
 # For hours: make fuzz ARGS="--seeds 300: --minutes 480".
 fuzz: build
@@ -116,7 +116,7 @@ demo-autotune: build
 	@$(BIN)/python demos/demo_autotune.py $(ARGS)
 
 bench: build
-	@for script in $(BENCHES); do echo "== $$script"; $(BIN)/python $$script $(ARGS); done
+	@$(BIN)/python $(BENCHES) $(ARGS)
 
 # What exports the nets of bench/zoo.py: torch for CPUs, from an index that PIP_EXTRA_INDEX_URL names.
 zoo-environment:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Does each operator of ONNX compute what ONNX says? ONNX's own tests of single nodes.
+"""Does each operator of ONNX compute what ONNX says? ONNX's own tests of single nodes tell.
 
     python bench/conformance.py                             # it goes on where it stopped
     python bench/conformance.py --cases resize
@@ -25,8 +25,9 @@ from typing import Any
 
 from harness import arguments, forked, records
 from harness.resume import Book, Job, run
-from node_tests import CRASHED, FAULTS, HUNG, ONNXRUNTIME, TVM, page, sides
+from node_tests import CRASHED, FAULTS, HUNG, ONNXRUNTIME, TVM, sides
 from node_tests.cases import Case, all_cases, why_not_plain
+from summaries import cases
 from tvm.relay import collage
 
 KEY = ("case", "side")
@@ -34,14 +35,12 @@ KEY = ("case", "side")
 
 def main(given: Sequence[str] | None = None) -> int:
     options = parse(given)
-    if options.write_docs:
-        return Book(options.record, KEY).write_page(options.docs, page.tables, "conformance.jsonl")
     os.environ["COLLAGE_CPU_LOCKS"] = "none"  # no time that a search measures is looked at
     forked.import_all(collage)
     before = list(records.load(options.against, KEY).values()) if options.against else []
     found: list[dict[str, Any]] = []
     for side in (options.side, ONNXRUNTIME):
-        book = Book(options.record, KEY, conditions_of(side), ("versions", "machine"))
+        book = Book(options.record, KEY, conditions_of(side))
         found += run(
             jobs_of(side, options),
             book,
@@ -50,28 +49,28 @@ def main(given: Sequence[str] | None = None) -> int:
             keep=options.keep,
             workers=options.workers,
         )
-    print(page.summary_text(found))
-    for line in [*page.not_right(found), *page.changes(before, found)]:
+    print(cases.summary_text(found))
+    for line in [*cases.not_right(found), *cases.changes(before, found)]:
         print(line)
     ours = {each["outcome"] for each in found if each["side"] != ONNXRUNTIME}
     return 1 if ours & set(FAULTS) else 0
 
 
 def jobs_of(side: str, options: argparse.Namespace) -> list[Job]:
-    """One for each case; onnxruntime's for the plain ones."""
+    """Return a job for each case; onnxruntime's for the plain ones."""
     jobs = []
     for case in options.cases[:: options.every]:
         not_plain = why_not_plain(case.model())
         if not_plain and side == ONNXRUNTIME:
             continue
         key = {"case": case.name, "side": side}
-        make = partial(measure, case, side, not_plain, options.timeout)
+        make = partial(measure, case, side, not_plain, timeout=options.timeout)
         jobs.append(Job(f"{case.name} {side}", key, make))
     return jobs
 
 
 def measure(case: Case, side: str, not_plain: str, timeout: float) -> dict[str, Any]:
-    """What a record says of a case on a side."""
+    """Return what a record says of a case on a side."""
     if side == ONNXRUNTIME:
         ended = forked.run(sides.of_onnxruntime, case, limit=timeout)
     else:
@@ -83,7 +82,7 @@ def measure(case: Case, side: str, not_plain: str, timeout: float) -> dict[str, 
 
 
 def conditions_of(side: str) -> dict[str, Any]:
-    """What an outcome depends on; onnxruntime's not on our code."""
+    """Return what an outcome depends on; onnxruntime's not on our code."""
     found = records.conditions({"commit": records.commit()}, ["onnx", "onnxruntime"])
     if side == ONNXRUNTIME:
         found["versions"] = {name: found["versions"][name] for name in ("onnx", "onnxruntime")}
@@ -92,7 +91,7 @@ def conditions_of(side: str) -> dict[str, Any]:
 
 @arguments.checked
 def cases_argument(text: str) -> list[Case]:
-    """Those in whose name the expression is found."""
+    """Return the cases in whose name the expression is found."""
     try:
         found = [case for case in all_cases() if re.search(text, case.name)]
     except re.error as error:
@@ -106,7 +105,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     parser = arguments.make_parser(
         __doc__,
         record=arguments.ROOT / "build/bench/conformance.jsonl",
-        docs=arguments.ROOT / "docs/conformance.md",
         **arguments.RESUMED,
     )
     add = parser.add_argument

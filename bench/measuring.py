@@ -39,7 +39,8 @@ Seconds = list[float]  # wall, CPU
 
 
 def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
-    """All runs of one net: each round, for guard off and on, cold and then warm, and the replay."""
+    """Make all runs of one net: each round, for guard off and on, cold and then warm, and the
+    replay."""
     runs: list[dict] = []
 
     def add(kind: str, run: dict) -> None:
@@ -54,8 +55,9 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
                     "backends": args.backends,
                     "placement": f"{folder}/placement.json",
                 }
-                options = {"store": f"{folder}/costs.db", "has_guard": has_guard}
-                options |= {"seconds": args.measure_seconds, "made_up": args.made_up}
+                settings = {"store": f"{folder}/costs.db", "guard": has_guard}
+                settings |= {"measure_seconds": args.measure_seconds}
+                options = {"settings": settings, "made_up": args.made_up}
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:
                     run = child.call("measuring:search", given | options) | {"round": number}
                     add(kind, run)
@@ -71,7 +73,7 @@ def _title(run: dict) -> str:
 
 
 def row(run: dict) -> str:
-    """One run: time, load, and how many candidates were measured of how many."""
+    """Tell of one run: time, load, and how many candidates were measured of how many."""
     wall, cpu = run["seconds"]
     text = f"{_title(run):40} {wall:7.1f} s, CPU {cpu:5.1f} s"
     if run["kind"] == REPLAY:
@@ -87,7 +89,7 @@ def row(run: dict) -> str:
 
 
 def breakdown(run: dict) -> str:
-    """Where one run's wall time went, the most first, and what the workers did meanwhile."""
+    """Tell where one run's wall time went, the most first, and what the workers did meanwhile."""
     whole = run["seconds"][0]
     lines = [f"{_title(run)}: {whole:.1f} s"]
     phases = sorted(run["phases"].items(), key=lambda item: -item[1][0])
@@ -102,7 +104,8 @@ def breakdown(run: dict) -> str:
 
 
 def faults(runs: list[dict], allow_slow: bool = False) -> list[str]:
-    """A line for each net that took too long where there is a limit, and each other module."""
+    """Return a line for each net that took too long where there is a limit, and each other
+    module."""
     found = [f"{_title(run)}: another module" for run in runs if not run.get("is_same", True)]
     for kind, limit in {} if allow_slow else LIMITS.items():
         for net in dict.fromkeys(run["net"] for run in runs):
@@ -127,14 +130,12 @@ def _net(name: str, backends: list[str]) -> tuple[Any, Any, list[Any]]:
 def search(
     net: str,
     backends: list[str],
-    store: str,
-    has_guard: bool,
-    seconds: float,
     placement: str,
+    settings: dict[str, Any],
     made_up: bool,
 ) -> dict:
-    """From the model to a plan, whose placement is saved. All seconds are (wall, CPU of this
-    process)."""
+    """Search from the model to a plan, whose placement is saved, with these settings of
+    CollageOptions. All seconds are (wall, CPU of this process)."""
     began = _now()
     import tvm
     from random_costs import RandomCosts
@@ -147,13 +148,7 @@ def search(
     mod, params, targets = _net(net, backends)
     if made_up:
         optimizer.CostEstimator = lambda _: RandomCosts(0)
-    options = collage.CollageOptions(
-        guard=has_guard,
-        store=store,
-        measure_seconds=seconds,
-        measure_kernels=not made_up,
-        progress="quiet",
-    )
+    options = collage.CollageOptions(**settings, measure_kernels=not made_up, progress="quiet")
     children = _children_cpu()
     with tvm.transform.PassContext(opt_level=3), recording() as spent:
         result = collage.optimize(mod, params, targets, options)
@@ -166,7 +161,7 @@ def search(
     answered = {"measured": "measured", "store": "from_store", "memory": "from_memory"}
     return {
         "net": net,
-        "guard": has_guard,
+        "guard": settings["guard"],
         "plan": result.plan,
         "hash": tvm.ir.structural_hash(result.mod),
         "is_optimal": report.is_optimal,
@@ -183,7 +178,7 @@ def search(
 
 
 def replay(net: str, backends: list[str], placement: str) -> dict:
-    """From the model and a placement to a library. Who starts a process to measure gets an
+    """Build from the model and a placement to a library. Who starts a process to measure gets an
     error."""
     import tvm
     from tvm import relay
@@ -213,7 +208,7 @@ def _together(phases: dict[str, Seconds]) -> Seconds:
 
 
 def by_phase(phases: dict[str, Seconds], of_pass: dict[str, Seconds]) -> dict[str, Seconds]:
-    """Rows of the table, which add up to the phases.
+    """Return rows of the table, which add up to the phases.
 
     "partition" is told apart by the phases of the pass. One of these, "estimate", holds Python's
     inner phases; the rest of it makes modules of candidates and hands them over.
@@ -248,7 +243,7 @@ def _children_cpu() -> float:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Runs, reports, and ends with 1 where there are faults."""
+    """Run and report; end with 1 where there are faults."""
     parser = arguments.make_parser(
         __doc__,
         nets="resnet50,mobilenetv2,bert",

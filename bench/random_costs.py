@@ -38,8 +38,9 @@ class RandomCosts(CostEstimator):
 
 
 class AskedCosts(AnalyticCostEstimator):
-    """What a machine might measure, and only of what is asked for: a start, and the roofline at 30
-    to 100 % of its peaks, by chance. Regions of oneDNN are the fastest by far, as in real nets."""
+    """Costs that a machine might measure, and only of what is asked for: a start, and the roofline
+    at 30 to 100 % of its peaks, by chance. Regions of oneDNN are the fastest by far, as in real
+    nets."""
 
     price_batch = None
 

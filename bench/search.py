@@ -50,12 +50,12 @@ def run_ours(path: Path, depth: int, side: str) -> dict[str, Any]:
 def run_stock(
     path: Path, depth: int, prices: dict[str, float] = PRICES, timeout: float = _PROTOTYPE_SECONDS
 ) -> dict[str, Any]:
-    """The prototype in a fresh process; {"failed": why} when it gives no plan in time."""
+    """Run the prototype in a fresh process; {"failed": why} when it gives no plan in time."""
     given = {"path": str(path), "depth": depth, "prices": prices}
     with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
         log = Path(folder) / "log.txt"
         function = "search_sides:partition_by_prototype"
-        ended = child.run(function, given, limit=timeout, is_stock=True, log=log)
+        ended = child.run(function, given, limit=timeout, environment=child.STOCK, log=log)
         # What the prototype logs: the sum of its plan's costs, in microseconds.
         cost = re.search(r"Estimated overall cost is ([\d.e+]+)us", log.read_text())
     if ended.failure:
@@ -64,7 +64,7 @@ def run_stock(
 
 
 def compare(name: str, path: Path, depth: int, args: Any) -> dict[str, Any]:
-    """All sides on one net at one depth, in turn; the first round of a timeout is the last."""
+    """Run all sides on one net at one depth, in turn; the first round of a timeout is the last."""
     sides: dict[str, list] = {side: [] for side in (*SIDES, "stock")}
     for _ in range(args.rounds):
         for side in SIDES:
@@ -82,7 +82,8 @@ def compare(name: str, path: Path, depth: int, args: Any) -> dict[str, Any]:
 
 
 def faults(result: dict, allow_slow: bool) -> list[str]:
-    """What must not be, a line each: a slow published net, a limit that cut, no proven optimum."""
+    """Tell what must not be, a line each: a slow published net, a limit that cut, no proven
+    optimum."""
     found = []
     for side in SIDES:
         runs = result["runs"][side]
@@ -102,7 +103,7 @@ def faults(result: dict, allow_slow: bool) -> list[str]:
 
 
 def _gap(run: dict) -> str:
-    """How much cheaper than the plan the best one may be."""
+    """Tell how much cheaper than the plan the best one may be."""
     return f"the best is at most {1 - run['lower_bound'] / run['price']:.2%} cheaper"
 
 
@@ -111,7 +112,7 @@ def _median(runs: list[dict], key: str) -> float:
 
 
 def report(result: dict) -> None:
-    """Prints one net at one depth."""
+    """Print one net at one depth."""
     head = [f"{result['net']} d{result['depth']}", "to plan s", "CPU", "whole s", "CPU"]
     head += [*(f"{name[:6]}" for name in PHASES), *COUNTS, "MB", "plan"]
     rows = [_row(side, result["runs"][side]) for side in SIDES]
@@ -130,7 +131,7 @@ def report(result: dict) -> None:
 
 
 def _row(side: str, runs: list[dict]) -> list[str]:
-    """Medians of the runs; seconds of phases are those of the CPU."""
+    """Return medians of the runs; seconds of phases are those of the CPU."""
     last = runs[-1]
     keys = ("plan_seconds", "plan_cpu_seconds", "seconds", "cpu_seconds")
     phases = [[run["cpu_phases"].get(phase, 0.0) for run in runs] for phase in PHASES]
@@ -145,7 +146,7 @@ def _row(side: str, runs: list[dict]) -> list[str]:
 
 
 def main(given: list[str] | None = None) -> int:
-    """Prepares, compares, reports; ends with 1 where there are faults."""
+    """Prepare, compare and report; end with 1 where there are faults."""
     sized = ",".join(f"{kind}:{size}" for kind in models.SIZED for size in SIZES)
     parser = arguments.make_parser(
         __doc__,
@@ -164,7 +165,7 @@ def main(given: list[str] | None = None) -> int:
         path = folder / f"{net.name.replace(':', '_')}.json"
         child.call("search_sides:prepare_net", {"name": net.name, "path": str(path)})
         for depth in args.depths:
-            results.append(compare(net.name, path, depth, args))
+            results.append(compare(net.name, path, depth, args=args))
             report(results[-1])
     records.write_figures(args.output, results)
     return arguments.status_of(

@@ -23,7 +23,7 @@ EXTERNAL = "ccompiler"
 
 
 def prepare_net(name: str, path: str) -> None:
-    """Prepares a net as `optimize` would and saves it."""
+    """Prepare a net as `optimize` would, and save it."""
     from tvm.relay.collage.compile import prepare
 
     mod, params = models.relay_of(name)
@@ -31,7 +31,7 @@ def prepare_net(name: str, path: str) -> None:
 
 
 def partition_net(path: str, depth: int, side: str, prices: dict[str, float]) -> dict[str, Any]:
-    """The saved net through our pass; `side` is one of search.SIDES."""
+    """Run the saved net through our pass; `side` is one of search.SIDES."""
     from random_costs import AskedCosts, BoundedCosts, RandomCosts
     from tvm.relay.collage import MockCostEstimator
     from tvm.relay.collage.backends.targets import parse_targets
@@ -89,8 +89,8 @@ def partition_net(path: str, depth: int, side: str, prices: dict[str, float]) ->
 
 
 def partition_by_prototype(path: str, depth: int, prices: dict[str, float]) -> dict[str, Any]:
-    """The same by the prototype, in a process of stock TVM: EXTERNAL gets TVM's oneDNN pattern
-    table. What the plan costs is in the prototype's own log."""
+    """Run the same through the prototype, in a process of stock TVM: EXTERNAL gets TVM's oneDNN
+    pattern table. What the plan costs is in the prototype's own log."""
     from tvm.relay.collage import MockCostEstimator
     from tvm.relay.op.contrib import dnnl, register_pattern_table
     from tvm.relay.transform import CollagePartition
@@ -121,7 +121,7 @@ def save_module(mod: tvm.IRModule, path: Path) -> None:
 
 
 def load_module(path: Path) -> tvm.IRModule:
-    """The typed module; stock TVM reads it too."""
+    """Load the typed module; stock TVM reads it too."""
     saved = json.loads(path.read_text())
     mod = tvm.ir.load_json(saved["module"])
     zeros = {}
@@ -146,7 +146,7 @@ class PeakMemory:
         self._before = _status_kilobytes("VmRSS")
 
     def megabytes(self) -> float:
-        """The peak so far."""
+        """Return the peak so far."""
         return (_status_kilobytes("VmHWM") - self._before) / 1024
 
 

@@ -50,7 +50,7 @@ class Features(torch.nn.Module):
 
 
 def _tensors(found: Any) -> list[torch.Tensor]:
-    """All tensors in an answer, in order."""
+    """Return all tensors in an answer, in order."""
     if isinstance(found, torch.Tensor):
         return [found]
     if hasattr(found, "values"):
@@ -61,8 +61,9 @@ def _tensors(found: Any) -> list[torch.Tensor]:
 
 
 def _declare_vision_operators() -> None:
-    """PyPI's torchvision is built for CUDA, so its own operators do not load beside a torch for
-    CPUs. The nets use none of them, but importing it, as timm does, needs these two declared."""
+    """Declare two operators of torchvision: PyPI's is built for CUDA, so its own do not load beside
+    a torch for CPUs. The nets use none of them, but importing it, as timm does, needs these two
+    declared."""
     if not hasattr(torch.ops.torchvision, "nms"):
         schema = "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
         for operator in ("nms", "qnms"):
@@ -113,8 +114,8 @@ _MAKERS = {
 
 
 def _enliven(model: torch.nn.Module) -> None:
-    """Numbers that are all alike at the start become random: a scale of zero or statistics of
-    nothing would fold a whole branch away, or hide a wrong result."""
+    """Make numbers random that are all alike at the start: a scale of zero or statistics of nothing
+    would fold a whole branch away, or hide a wrong result."""
     for name, value in [*model.named_parameters(), *model.named_buffers()]:
         if (
             value.is_floating_point()

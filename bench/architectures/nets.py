@@ -61,14 +61,14 @@ class Row:
         }
 
     def limits(self) -> dict[str, int]:
-        """How many values each input takes that is indices."""
+        """Return how many values each input takes that is indices."""
         return {name: self.vocabulary for name, _, is_index in KINDS[self.kind] if is_index}
 
     def settings_for(self, size: int) -> dict[str, Any]:
         return {key: size if value == SIZE else value for key, value in self.settings.items()}
 
     def file_name(self, size: int, batch: int, seed: int) -> str:
-        """Of its ONNX file: another row, size, batch or seed has another."""
+        """Return the name of its ONNX file: another row, size, batch or seed has another."""
         text = json.dumps([dataclasses.asdict(self), size, batch, seed], sort_keys=True)
         return f"{self.name}-{size}-b{batch}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.onnx"
 

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     import models
 
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "bench/results"  # the records that pages are made of
 _T = TypeVar("_T")
 
 
 def checked(parse: Callable[[str], _T]) -> Callable[[str], _T]:
-    """The function as an argument's type: what it raises is said to the user as it stands."""
+    """Make the function an argument's type: what it raises is said to the user as it stands."""
 
     @functools.wraps(parse)
     def read(text: str) -> _T:
@@ -36,7 +37,7 @@ def checked(parse: Callable[[str], _T]) -> Callable[[str], _T]:
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """The type of a whole number that has a least value."""
+    """Return the type of a whole number that has a least value."""
 
     @checked
     def read(text: str) -> int:
@@ -48,12 +49,12 @@ def at_least(least: int) -> Callable[[str], int]:
 
 
 def listed(text: str) -> list[str]:
-    """Names with commas between."""
+    """Return names with commas between."""
     return [item.strip() for item in text.split(",") if item.strip()]
 
 
 def chosen_of(known: Any, what: str) -> Callable[[str], list[str]]:
-    """The type of names with commas between, of those that are known."""
+    """Return the type of names with commas between, of those that are known."""
 
     @checked
     def read(text: str) -> list[str]:
@@ -69,7 +70,7 @@ def chosen_of(known: Any, what: str) -> Callable[[str], list[str]]:
 
 @checked
 def nets(text: str) -> list[models.Net]:
-    """Nets of bench/models by name."""
+    """Find nets of bench/models by name."""
     import models
 
     return models.find(text)
@@ -77,7 +78,7 @@ def nets(text: str) -> list[models.Net]:
 
 @checked
 def backends(text: str) -> list[str]:
-    """Collage's external backends by name, which can run here."""
+    """Find Collage's external backends by name, which can run here."""
     from tvm.relay.collage.backends import require_backend
 
     return [require_backend(name).name for name in listed(text)]
@@ -85,7 +86,7 @@ def backends(text: str) -> list[str]:
 
 @checked
 def backend(text: str) -> str:
-    """One of these, or TVM alone."""
+    """Find one of these, or TVM alone."""
     from tvm.relay.collage.backends import require_backend
     from tvm.relay.collage.plans.competing import TVM_ALONE
 
@@ -94,7 +95,7 @@ def backend(text: str) -> str:
 
 @checked
 def setting(text: str) -> tuple[str, Any]:
-    """A Collage option as name and value; the value is JSON, or text."""
+    """Read a Collage option as name and value; the value is JSON, or text."""
     from tvm.relay.collage.options import PREFIX, check_options, option_table
 
     name, equals, value = text.partition("=")
@@ -127,17 +128,15 @@ _SHARED: dict[str, dict[str, Any]] = {
     "record": {"type": Path, "help": "file of the records, where a run goes on"},
     "budget": {"type": float, "help": "seconds; nothing more is begun after them"},
     "keep": {"action": "store_true", "help": "records of other versions stand, too"},
-    "docs": {"type": Path, "help": "page with tables of the records"},
-    "write_docs": {"action": "store_true", "help": "write the page's tables from the record"},
     "allow_slow": {"action": "store_true", "help": "do not fail on time: a busy machine"},
 }
-# Of a benchmark whose records resume.run makes and whose page Book.write_page writes.
-RESUMED: dict[str, Any] = {"budget": float("inf"), "keep": False, "write_docs": False}
+# Of a benchmark whose records resume.run makes.
+RESUMED: dict[str, Any] = {"budget": float("inf"), "keep": False}
 
 
 def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
-    """A parser of the shared arguments that are named, with their defaults; `threads` has one of
-    its own. The document's first paragraph is the help."""
+    """Return a parser of the shared arguments that are named, with their defaults; `threads` has
+    one of its own. The document's first paragraph is the help."""
     from tvm_collage.threads import default_threads
 
     parser = argparse.ArgumentParser(description=document.split("\n\n")[0])
@@ -149,7 +148,7 @@ def make_parser(document: str, **defaults: Any) -> argparse.ArgumentParser:
 
 
 def status_of(faults: Iterable[str]) -> int:
-    """Prints the faults; the exit status of a benchmark that has these."""
+    """Print the faults, and return the exit status of a benchmark that has these."""
     found = list(faults)
     for line in found:
         print(f"FAULT {line}", flush=True)

@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 from tvm.relay.collage.exec.resolve import path_of, resolve
 from tvm.relay.collage.measure import Contestant
-
-from .contestants import Runnable, arrays_of
+from tvm.relay.collage.measure.peers import Runnable, arrays_of, open_session
 
 
 def runner_called(library: str, inputs: str) -> Any:
-    """Collage's runner."""
+    """Open Collage's runner."""
     from tvm_collage.runner import load_runner
 
     runner, values = load_runner(library), arrays_of(inputs)
@@ -24,7 +23,7 @@ def runner_called(library: str, inputs: str) -> Any:
 
 
 def graph_module_called(library: str, inputs: str) -> Any:
-    """TVM's GraphModule: each input set, a run, each output read."""
+    """Open TVM's GraphModule: each input is set, then a run, and each output is read."""
     executor, values = _graph_module(library), arrays_of(inputs)
     outputs = range(executor.get_num_outputs())
 
@@ -44,24 +43,22 @@ def _graph_module(library: str) -> Any:
     return GraphModule(tvm.runtime.load_module(library)["default"](tvm.cpu()))
 
 
-def job_of(contestant: Contestant) -> dict[str, Any]:
-    """What a process needs that runs it: a factory and its arguments."""
-    return {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-
-
-def within(contestant: Contestant, factory: Any, **arguments: Any) -> Contestant:
-    """The same, opened by a factory that gets its job and these arguments."""
-    arguments |= job_of(contestant)
-    return dataclasses.replace(contestant, factory=path_of(factory), arguments=arguments)
+def onnxruntime_called(model: str, inputs: str, threads: int) -> Any:
+    """Open onnxruntime as its `run` is called, with arrays and for arrays."""
+    session, values = open_session(model, threads), arrays_of(inputs)
+    return Runnable(lambda: session.run(None, values), lambda answer: answer)
 
 
 def paused(contestant: Contestant, pause: float) -> Contestant:
-    """The same, sleeping for `pause` seconds before each run; the sleep is not in its times."""
-    return within(contestant, open_paused, pause=pause)
+    """Return the same, sleeping for `pause` seconds before each run; the sleep is not in its
+    times."""
+    arguments = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
+    arguments |= {"pause": pause}
+    return dataclasses.replace(contestant, factory=path_of(open_paused), arguments=arguments)
 
 
 def open_paused(factory: str, arguments: dict[str, Any], pause: float) -> _Paused:
-    """What runs in the worker."""
+    """Open it in the worker."""
     return _Paused(resolve(factory)(**arguments), pause)
 
 

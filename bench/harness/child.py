@@ -29,13 +29,15 @@ from typing import Any
 
 _BENCHMARKS = str(Path(__file__).resolve().parents[1])
 _LOG_TAIL = 300
+# Variables of a process without Collage.
+STOCK = {"COLLAGE_DISABLE": "1"}
 _PR_SET_PDEATHSIG = 1
 
 
 @dataclasses.dataclass(frozen=True)
 class Ended:
-    """What a process answered (each value that it yielded, or the one that it returned), why it
-    failed, if it did, and the seconds that it took."""
+    """The end of a process: what it answered (each value that it yielded, or the one that it
+    returned), why it failed, if it did, and the seconds that it took."""
 
     values: list[Any]
     failure: str
@@ -43,14 +45,14 @@ class Ended:
 
     @property
     def value(self) -> Any:
-        """The last value; RuntimeError where the process failed."""
+        """Return the last value; RuntimeError where the process failed."""
         if self.failure:
             raise RuntimeError(self.failure)
         return self.values[-1]
 
 
 def call(function: str, arguments: Mapping[str, Any], **settings: Any) -> Any:
-    """The value that the function returns in such a process; RuntimeError where it fails."""
+    """Call the function in such a process and return its value; RuntimeError where it fails."""
     return run(function, arguments, **settings).value
 
 
@@ -59,7 +61,6 @@ def run(
     arguments: Mapping[str, Any],
     *,
     limit: float | None = None,
-    is_stock: bool = False,
     environment: Mapping[str, str] | None = None,
     log: Path | None = None,
     python: str = sys.executable,
@@ -69,8 +70,8 @@ def run(
     environment and the benchmarks. Who terminates this process meanwhile ends both, and temporary
     folders of either are removed.
 
-    is_stock: without Collage. The variables of `environment` are set over ours, and no schedules
-    are downloaded. What the process writes goes to `log`, or where this process writes.
+    The variables of `environment` are set over ours (STOCK: without Collage), and no schedules are
+    downloaded. What the process writes goes to `log`, or where this process writes.
     """
     with (
         tempfile.TemporaryDirectory(prefix="collage-bench-", ignore_cleanup_errors=True) as folder,
@@ -81,10 +82,9 @@ def run(
         request = {"function": function, "arguments": dict(arguments), "answer": str(answer)}
         path = sys.path if python == sys.executable else [_BENCHMARKS]
         request |= {"path": [os.path.abspath(item) for item in path], "parent": os.getpid()}
-        variables = {"TOPHUB_LOCATION": "NONE", **os.environ, **(environment or {})}
+        variables = {"TOPHUB_LOCATION": "NONE", **os.environ}
         variables.pop("COLLAGE_DISABLE", None)
-        if is_stock:
-            variables["COLLAGE_DISABLE"] = "1"
+        variables |= environment or {}
         # What a process leaves that is killed goes with the folder.
         variables["TMPDIR"] = folder
         began = time.perf_counter()
@@ -130,7 +130,7 @@ def _exiting_when_terminated() -> Iterator[None]:
 
 
 def _told(answer: Path) -> list[dict[str, Any]]:
-    """The lines that were written to their end."""
+    """Return the lines that were written to their end."""
     lines = answer.read_text().splitlines(keepends=True) if answer.exists() else []
     return [json.loads(line) for line in lines if line.endswith("\n")]
 
@@ -144,7 +144,7 @@ def _end_group(process: subprocess.Popen) -> None:
 
 
 def die_with(parent: int) -> None:
-    """As exec/worker.py does, which is TVM's."""
+    """End this process with its parent, as exec/worker.py does, which is TVM's."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)

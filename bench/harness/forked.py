@@ -30,8 +30,8 @@ _LOG_TAIL = 200
 
 
 class Ended(NamedTuple):
-    """What the function answered, or how its process ended without: `failure` says why, `is_late`
-    that it was killed at the limit."""
+    """The end of a fork: what the function answered, or how its process ended without: `failure`
+    says why, `is_late` that it was killed at the limit."""
 
     value: Any
     failure: str
@@ -73,7 +73,7 @@ def run(function: Callable[..., Any], *arguments: Any, limit: float) -> Ended:
 
 
 def _answer(function: Callable[..., Any], arguments: Any, folder: Path, parent: int) -> NoReturn:
-    """Writes what the function answers, and ends this process, which is the fork. Python's own end
+    """Write what the function answers, and end this process, which is the fork. Python's own end
     would wait for threads that a fork does not have."""
     code = 1
     try:

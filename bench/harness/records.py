@@ -31,8 +31,8 @@ Record = Mapping[str, Any]
 
 
 def load(file: Path, key: Sequence[str]) -> dict[tuple[Any, ...], dict[str, Any]]:
-    """Records by the values of these names; of several with the same the last. None where the file
-    is not there."""
+    """Load records by the values of these names; of several with the same the last; none where the
+    file is not there."""
     lines = file.read_text().splitlines() if file.exists() else []
     records = [json.loads(line) for line in lines if line.strip()]
     return {tuple(record[name] for name in key): record for record in records}
@@ -57,43 +57,40 @@ def save(file: Path, key: Sequence[str], record: Record) -> None:
 
 
 def write_figures(file: Path, figures: Any) -> None:
-    """All figures of a run, as one JSON file that is written anew."""
+    """Write all figures of a run, as one JSON file that is made anew."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(figures, indent=2) + "\n")
 
 
-def digest(conditions: Record) -> str:
-    """Of all conditions, for a file that keeps records of several."""
-    return hashlib.sha256(json.dumps(conditions, sort_keys=True).encode()).hexdigest()[:16]
-
-
 def is_current(record: Record, conditions: Record, names: Iterable[str]) -> bool:
-    """Whether a record was made under these conditions, as far as they are named, so that measuring
-    again tells nothing."""
+    """Return if a record was made under these conditions, as far as they are named, so that
+    measuring again tells nothing."""
     wanted = json.loads(json.dumps(conditions))  # as the record's were written
     return all(record["conditions"].get(name) == wanted.get(name) for name in names)
 
 
 def conditions(settings: Record, packages: Iterable[str]) -> dict[str, Any]:
-    """What figures depend on: settings of the run, versions of ours and of these, the machine."""
-    return {**settings, "versions": versions(packages), "machine": describe_machine()}
+    """Return what figures depend on: settings of the run, versions of ours and of these, the
+    machine."""
+    found = {**settings, "versions": versions(packages), "machine": describe_machine()}
+    return found | {"variables": thread_variables() or None}
 
 
 def describe_machine() -> dict[str, Any]:
-    """What figures depend on. Cloud machines of several generations share the mere name of a
-    CPU, so that its family and model are told, too."""
+    """Return what figures depend on of the machine. Cloud machines of several generations share the
+    mere name of a CPU, so that its family and model are told, too."""
     from tvm.relay.collage.machine.environment import cpu_model  # --help needs no TVM
 
     return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0))}
 
 
 def machine_line(threads: int) -> str:
-    """A first line for figures that are printed."""
+    """Return a first line for figures that are printed."""
     return f"{_machine_text(describe_machine())}, {threads} threads"
 
 
 def origin(found: Iterable[Record]) -> str:
-    """Where and when the records were made."""
+    """Return where and when the records were made."""
     made = list(found)
     machines = {_machine_text(each["conditions"]["machine"]) for each in made}
     days = {each["date"] for each in made}
@@ -118,17 +115,17 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def code_hash() -> str:
-    """Of what compiles and runs our side, makes the nets, sets the peers up and judges: shared
-    libraries and Python files, by content; not of what writes tables."""
+    """Hash what compiles and runs our side, makes the nets, sets the peers up and judges: shared
+    libraries and Python files, by content; not what writes tables."""
     import tvm_collage
     from tvm.relay import collage
 
     paths = [tvm_collage.library_path(name) for name in _LIBRARIES]
     files = [Path(path) for path in paths if path is not None]
     folders = [Path(package.__file__).parent for package in (collage, tvm_collage)]
-    folders += [ROOT / "bench" / name for name in ("models", "harness", "collaging")]
+    folders += [ROOT / "bench" / name for name in ("models", "harness", "trials")]
     for folder in folders:
-        files += sorted(file for file in folder.rglob("*.py") if file.name != "page.py")
+        files += sorted(folder.rglob("*.py"))
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
@@ -136,7 +133,7 @@ def code_hash() -> str:
 
 
 def commit() -> str:
-    """The tree's commit, with a plus where tracked files differ from it."""
+    """Return the tree's commit, with a plus where tracked files differ from it."""
     command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or "unknown"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Contestants whose library runs in a process that has no measuring: stock TVM, TVM's runtime
-without the compiler, the C++ program of demos/cpp_deploy.
+"""Contestants whose library runs in a process that has no measuring: TVM's runtime without the
+compiler, the C++ program of demos/cpp_deploy.
 
 The worker starts such a process and asks for runs; it runs the library and takes the time. This
-file is that process for Python. Test: bench/test_peers.py, bench/test_deploy.py.
+file is that process for Python. Test: bench/test_variants.py.
 """
 
 from __future__ import annotations
@@ -91,23 +91,18 @@ class ServedByCpp(Served):
         ]
 
 
-def stock_library(library: str, inputs: str) -> Served:
-    """A library on stock TVM, its own thread pool included."""
-    return ServedByPython(library, inputs, {"COLLAGE_DISABLE": "1"})
-
-
 def runtime_library(library: str, inputs: str) -> Served:
-    """A library in Python on libtvm_runtime.so and our runtime library, without Relay."""
+    """Serve a library in Python on libtvm_runtime.so and our runtime library, without Relay."""
     return ServedByPython(library, inputs, {_RUNTIME_ALONE: "1"})
 
 
 def two_pools_library(library: str, inputs: str) -> Served:
-    """The same on TVM's own thread pool, beside the threads of the libraries of parts."""
+    """Serve the same on TVM's own thread pool, beside the threads of the libraries of parts."""
     return ServedByPython(library, inputs, {_RUNTIME_ALONE: "1", "COLLAGE_DISABLE": "1"})
 
 
 def cpp_library(program: str, library: str, inputs: str) -> Served:
-    """A library in the program of demos/cpp_deploy; the net has one input of float32."""
+    """Serve a library in the program of demos/cpp_deploy; the net has one input of float32."""
     return ServedByCpp(program, library, inputs)
 
 

@@ -18,6 +18,10 @@ from typing import Any
 
 import numpy as np
 
+from .arguments import ROOT
+
+TABLE = ROOT / "bench/real_files.toml"
+
 
 @dataclasses.dataclass(frozen=True)
 class Shipped:
@@ -96,8 +100,8 @@ class Shipped:
         return np.asarray(generator.standard_normal(shape)).astype(dtype)
 
 
-def read_table(file: Path) -> list[Shipped]:
-    """Return the rows of a table, which has one TOML table a package."""
+def read_table(file: Path = TABLE) -> list[Shipped]:
+    """Return the rows of a file that has one TOML table a package."""
     packages = tomllib.loads(file.read_text())
     return [
         Shipped(package=package, **{name: facts[name] for name in facts if name != "files"}, **row)

@@ -24,18 +24,18 @@ from tvm.relay.collage.costs.kernel import KernelChoice
 from tvm.relay.collage.estimators.kernel_choice import choose_kernels
 from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Comparison, Contestant
+from tvm.relay.collage.measure.peers import PEERS
 from tvm.relay.collage.measure.race.comparison import paired_ratio
 from tvm.relay.collage.messages.foreign import last_line
 from tvm.relay.collage.plans.competing import TVM_ALONE, Plans
 
-from .contestants import PEERS
 from .tables import interval_text
 
 _Item = TypeVar("_Item")
 
 
 def with_threads(count: int) -> dict[str, str]:
-    """Variables of a side's process that give TVM and OpenMP so many threads."""
+    """Return variables of a side's process that give TVM and OpenMP so many threads."""
     return dict.fromkeys(("TVM_NUM_THREADS", "OMP_NUM_THREADS"), str(count))
 
 
@@ -57,15 +57,15 @@ class Files:
         kernels: Sequence[KernelChoice] = (),
         **variables: str,
     ) -> Contestant:
-        """The library of a prepared module on a backend alone, as build_alone makes it."""
-        library = self.library(name, mod, target, kernels)
+        """Return the library of a prepared module on a backend alone, as build_alone makes it."""
+        library = self.library(name, mod, target, kernels=kernels)
         environment = {**self.environment, **variables}
         return Contestant.of_library(name, library, self.inputs, environment=environment)
 
     def library(
         self, name: str, mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()
     ) -> str:
-        """The file of that library."""
+        """Return the file of that library."""
         file = str(self.folder / f"{name}.so")
         build_alone(mod, target, kernels).export_library(file)
         return file
@@ -86,8 +86,8 @@ class PlanNames:
         self._plans: dict[str, _Plan] = {}
 
     def name(self, called: str, mod: tvm.IRModule, records: str = "") -> str:
-        """That of an equal plan; else what this one is called, unless another has that name.
-        records: the digest of the tuning records that it is built with."""
+        """Return the name of an equal plan; else what this one is called, unless another has that
+        name. records: the digest of the tuning records that it is built with."""
         for name, plan in self._plans.items():
             if plan.records == records and tvm.ir.structural_equal(plan.mod, mod):
                 return name
@@ -99,7 +99,8 @@ class PlanNames:
 
 @contextlib.contextmanager
 def files_of(net: models.Net, threads: int, batch: int = 1) -> Iterator[Files]:
-    """A net's files while it is measured. FileNotFoundError for a real net that is not there."""
+    """Hold a net's files while it is measured. FileNotFoundError for a real net that is not
+    there."""
     model = net.build(batch)
     with tempfile.TemporaryDirectory(prefix="collage-bench-") as name:
         folder = Path(name)
@@ -107,7 +108,7 @@ def files_of(net: models.Net, threads: int, batch: int = 1) -> Iterator[Files]:
 
 
 def prepared(model: onnx.ModelProto) -> tvm.IRModule:
-    """What is partitioned, for the target of this machine."""
+    """Prepare a model for partitioning, for the target of this machine."""
     with tvm.transform.PassContext(opt_level=3):
         return prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
 
@@ -115,8 +116,8 @@ def prepared(model: onnx.ModelProto) -> tvm.IRModule:
 def measured_kernels(
     mod: tvm.IRModule, target: str, environment: Mapping[str, str]
 ) -> tuple[KernelChoice, ...]:
-    """By which kernels the steps of a prepared module on the backend of a target run, each timed
-    now, by workers of this environment."""
+    """Choose by which kernels the steps of a prepared module on the backend of a target run, each
+    timed now, by workers of this environment."""
     os.environ.update(environment)  # which workers inherit
     options = collage.CollageOptions(store="none", progress="quiet")
     with tvm.transform.PassContext(opt_level=3), open_session(options, network=mod) as session:
@@ -124,10 +125,9 @@ def measured_kernels(
 
 
 def build_alone(mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()) -> Any:
-    """The library of a prepared module on the backend of a target ("dnnl -winograd=never"), which
-    has all that it takes, TVM the rest, as the guard builds it but for kernels, which are the
-    usual ones unless given; or on "tvm". RuntimeError where it
-    takes nothing, or fails."""
+    """Build a prepared module on the backend of a target ("dnnl -winograd=never"), which has all
+    that it takes, TVM the rest, as the guard builds it but for kernels, which are the usual ones
+    unless given; or on "tvm". RuntimeError where it takes nothing, or fails."""
     name = target.split()[0]
     with tvm.transform.PassContext(opt_level=3):
         plans = _plans(mod, target)
@@ -144,7 +144,7 @@ def _plans(mod: tvm.IRModule, target: str) -> Plans:
 
 
 def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
-    """A side's figures; ratio is its time by the base's with the 95 % interval, whose upper
+    """Return a side's figures; ratio is its time by the base's with the 95 % interval, whose upper
     bound is None after too few rounds; None where one of the two has none."""
     error = item.output_error
     return {
@@ -166,24 +166,25 @@ def rows_of(
     found: Sequence[Comparison],
     base: Comparison | None,
     peers: Sequence[str],
-    failures: Mapping[str, str],
+    *,
+    failures: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
-    """A row for each side, and for each that was not even built, with the reason; `peers` are those
-    that stand for a framework."""
+    """Return a row for each side, and for each that was not even built, with the reason; `peers`
+    are those that stand for a framework."""
     rows = [row_of(item, base) for item in found]
     named = {row["name"] for row in rows}
     none = dict.fromkeys(("seconds", "low", "high", "fastest", "ratio", "output_error"))
     rows += [
         {**none, "name": name, "status": "compile_failed", "rounds": 0, "message": why}
-        for name, why in failures.items()
+        for name, why in (failures or {}).items()
         if name not in named
     ]
     return [row | {"is_peer": row["name"] in peers} for row in rows]
 
 
 def ratio_of(above: Comparison | None, below: Comparison | None) -> list[float | None] | None:
-    """above / below round by round with its 95 % interval, as JSON has it; None where one of them
-    has no time."""
+    """Return above / below round by round with its 95 % interval, as JSON has it; None where one of
+    them has no time."""
     if not (above and below and above.cost.is_usable and below.cost.is_usable):
         return None
     return list(paired_ratio(above.samples, below.samples).to_json().values())
@@ -196,7 +197,8 @@ def ratio_text(above: Comparison, below: Comparison, form: str = ".2f") -> str:
 def usable_by_name(
     found: Sequence[Comparison], needed: Sequence[str] | None = None
 ) -> dict[str, Comparison]:
-    """Comparisons by name; RuntimeError for one of those needed (default: all) that failed."""
+    """Return comparisons by name; RuntimeError for one of those needed (default: all) that
+    failed."""
     by_name = {item.name: item for item in found}
     for name in by_name if needed is None else needed:
         if not by_name[name].cost.is_usable:
@@ -208,16 +210,15 @@ def print_each(
     items: Iterable[_Item],
     name_of: Callable[[_Item], str],
     lines_of: Callable[[_Item], Iterable[str]],
-    left_out: tuple[type[Exception], ...] = (FileNotFoundError, RuntimeError),
 ) -> int:
-    """Print each item's lines as they come; 1 for the process when one of these errors left one
-    out: by default a real net's file that is not there, or a side that failed."""
+    """Print each item's lines as they come, and return the exit status: 1 when one was left out, as
+    a real net's file is not there or a side failed."""
     status = 0
     for item in items:
         try:
             for line in lines_of(item):
                 print(line, flush=True)
-        except left_out as error:
+        except (FileNotFoundError, RuntimeError) as error:
             print(f"{name_of(item)}: left out: {last_line(error)}", file=sys.stderr, flush=True)
             status = 1
     return status

@@ -10,7 +10,7 @@ Rows = Iterable[Sequence[str]]
 
 
 def interval_text(interval: Sequence[float | None] | None, form: str = ".3f") -> str:
-    """Interval.Summary of an interval, which JSON may have stored; "-" without one."""
+    """Return Interval.Summary of an interval, which JSON may have stored; "-" without one."""
     from tvm.relay.collage.costs.statistics import Interval  # --help needs no TVM
 
     if interval is None:
@@ -24,8 +24,8 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def text_table(head: Sequence[str], rows: Rows) -> str:
-    """Columns as wide as their widest cell, the first to the left, the others to the right. What a
-    row has beyond the head is a remark, to the left and of any length."""
+    """Lay out columns as wide as their widest cell, the first to the left, the others to the right.
+    What a row has beyond the head is a remark, to the left and of any length."""
     lines = [list(head), *map(list, rows)]
     count = len(head)
     widths = [max(len(line[k]) for line in lines if k < len(line)) for k in range(count)]
@@ -48,8 +48,8 @@ def _markdown_line(cells: Iterable[str]) -> str:
 
 
 def with_part(page: str, begin: str, end: str, part: str) -> str:
-    """The page with what stands between two lines written anew; ValueError where one of them is
-    missing."""
+    """Return the page with what stands between two lines written anew; ValueError where one of them
+    is missing."""
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets to measure on: built as ONNX models with seeded random weights and checked against the
-published counts, and real ones. `python -m bench.models --list` prints them. `<net>_int8`,
+published counts, and real ones. `<net>_int8`,
 `<net>_fp16` and `<net>_bf16` are an image net in 8 bits, float16, bfloat16 (low_precision.py), and
 `chain:1000` and the like are synthetic (synthetic.py).
 
@@ -25,7 +25,6 @@ from . import (
     vit,
     yolo,
 )
-from .count import Counts, count
 from .low_precision import LOW_PRECISION, in_low_precision
 from .net import Net, random_inputs, save
 from .relay_import import to_relay
@@ -35,9 +34,7 @@ __all__ = [
     "LOW_PRECISION",
     "NETS",
     "SIZED",
-    "Counts",
     "Net",
-    "count",
     "find",
     "random_inputs",
     "relay_of",
@@ -63,7 +60,8 @@ NETS: dict[str, Net] = {net.name: net for family in _FAMILIES for net in family.
 
 
 def find(names: str) -> list[Net]:
-    """Nets by names, separated by commas, in low precision and synthetic too; "all" is all of NETS.
+    """Find nets by names, separated by commas, in low precision and synthetic too; "all" is all of
+    NETS.
 
     ValueError names unknown ones.
     """
@@ -86,7 +84,8 @@ def relay_of(name: str) -> Any:
 
 
 def _find_one(name: str) -> Net | None:
-    """The net of that name, one in low precision or a synthetic one; None for none of these."""
+    """Find the net of that name, one in low precision or a synthetic one; None for none of
+    these."""
     base, _, kind = name.rpartition("_")
     if name in NETS or base not in NETS or kind not in LOW_PRECISION:
         return NETS.get(name) or find_synthetic(name)

@@ -15,9 +15,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from .count import infer_shapes
-
 OPSET = 17
+# Larger initializers are left out of shape inference: no shape depends on a weight.
+_SHAPE_VALUES = 1024
 # Initializers whose name begins so are no parameters: axes, masks, bounds.
 CONSTANT = "constant"
 
@@ -41,19 +41,19 @@ class Graph:
         self._weights: list[Any] = []
 
     def input(self, name: str, shape: Sequence[int], dtype: int = TensorProto.FLOAT) -> Tensor:
-        """An input of the graph; its channels are the second dimension."""
+        """Add an input of the graph; its channels are the second dimension."""
         self._inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
         return Tensor(name, shape[1])
 
     def op(self, kind: str, *inputs: Tensor | str, outputs: int = 1, **attributes: Any) -> Any:
-        """The output's name of a node, or a list of them."""
+        """Add a node and return its output's name, or a list of them."""
         names = [item.name if isinstance(item, Tensor) else item for item in inputs]
         made = [f"{kind.lower()}_{len(self._nodes)}_{k}" for k in range(outputs)]
         self._nodes.append(helper.make_node(kind, names, made, made[0], **attributes))
         return made[0] if outputs == 1 else made
 
     def constant(self, value: Any, dtype: str = "int64") -> str:
-        """A value that is no parameter."""
+        """Add a value that is no parameter."""
         return self._initializer(CONSTANT, np.asarray(value, dtype))
 
     def normal(self, shape: Sequence[int], deviation: float) -> str:
@@ -76,7 +76,7 @@ class Graph:
         group: int = 1,
         bias: bool = False,
     ) -> Tensor:
-        """Convolution; "same" padding (half the kernel) unless it is given."""
+        """Add a convolution; "same" padding (half the kernel) unless it is given."""
         kernel = self._each(kernel)
         pads = [k // 2 for k in kernel] if pad is None else self._each(pad)
         shape = (channels, data.channels // group, *kernel)
@@ -119,7 +119,7 @@ class Graph:
     def pool(
         self, kind: str, data: Tensor, kernel: int, stride: int, pad: int = 0, **attributes: Any
     ) -> Tensor:
-        """`kind` is "Max" or "Average"."""
+        """Add a pool; `kind` is "Max" or "Average"."""
         name = self.op(
             f"{kind}Pool",
             data,
@@ -142,7 +142,7 @@ class Graph:
         return Tensor(name, units)
 
     def model(self, *outputs: Tensor | str) -> onnx.ModelProto:
-        """The model; its outputs are called output_0, output_1, ..."""
+        """Make the model; its outputs are called output_0, output_1, ..."""
         names = {getattr(item, "name", item): f"output_{k}" for k, item in enumerate(outputs)}
         for node in self._nodes:
             node.input[:] = [names.get(name, name) for name in node.input]
@@ -165,3 +165,28 @@ class Graph:
         name = f"{kind}_{len(self._weights)}"
         self._weights.append(numpy_helper.from_array(values, name))
         return name
+
+
+def infer_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
+    """Static shapes by tensor name; others are left out. The model is not changed.
+
+    Weights become inputs for the inference, so that hundreds of megabytes are not copied.
+    """
+    graph = model.graph
+    large = [item for item in graph.initializer if math.prod(item.dims) > _SHAPE_VALUES]
+    small = [item for item in graph.initializer if math.prod(item.dims) <= _SHAPE_VALUES]
+    names = {item.name for item in graph.initializer}
+    inputs = [item for item in graph.input if item.name not in names]
+    inputs += [helper.make_tensor_value_info(w.name, w.data_type, w.dims) for w in large]
+    light = helper.make_model(
+        helper.make_graph(graph.node, "shapes", inputs, graph.output, small),
+        opset_imports=model.opset_import,
+        ir_version=model.ir_version,
+    )
+    found = onnx.shape_inference.infer_shapes(light, data_prop=True).graph
+    shapes = {item.name: tuple(item.dims) for item in graph.initializer}
+    for info in [*found.input, *found.value_info, *found.output]:
+        dims = info.type.tensor_type.shape.dim
+        if info.type.tensor_type.HasField("shape") and all(d.HasField("dim_value") for d in dims):
+            shapes[info.name] = tuple(d.dim_value for d in dims)
+    return shapes

@@ -19,7 +19,7 @@ class _Blocks:
         return g.relu(g.norm(g.conv(data, channels, kernel, stride, pad), epsilon=1e-3))
 
     def chain(self, data: Tensor, *rows: tuple) -> Tensor:
-        """Layers of (channels, kernel) one after the other."""
+        """Add layers of (channels, kernel) one after the other."""
         for row in rows:
             data = self.layer(data, *row)
         return data

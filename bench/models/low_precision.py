@@ -25,7 +25,8 @@ LOW_PRECISION = ("int8", "fp16", "bf16")
 
 
 def in_low_precision(net: Net, kind: str) -> Net:
-    """The net in one of LOW_PRECISION, called "<net>_<kind>"; ranges are those of random inputs."""
+    """Return the net in one of LOW_PRECISION, called "<net>_<kind>"; ranges are those of random
+    inputs."""
 
     def build(batch: int) -> onnx.ModelProto:
         model = net.build(batch)
@@ -37,8 +38,8 @@ def in_low_precision(net: Net, kind: str) -> Net:
 
 
 def quantise(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """The model with each activation in uint8 and the weights of Conv and Gemm in int8, a scale a
-    channel, as pairs of QuantizeLinear and DequantizeLinear.
+    """Return the model with each activation in uint8 and the weights of Conv and Gemm in int8, a
+    scale a channel, as pairs of QuantizeLinear and DequantizeLinear.
 
     Ranges are those of a run on `inputs`. Batch norms behind convolutions are folded into these.
     Weights have seven bits: without VNNI onnxruntime adds pairs of products of 8 bits in 16, which
@@ -75,7 +76,7 @@ def quantise(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> onnx.M
 
 
 def halve(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with float16 inside; its inputs and outputs stay float32."""
+    """Return the model with float16 inside; its inputs and outputs stay float32."""
     from onnxruntime.transformers.float16 import convert_float_to_float16
     from onnxruntime.transformers.onnx_model import OnnxModel
 
@@ -87,8 +88,8 @@ def halve(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def in_bfloat16(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model in float32, as onnxruntime's CPU provider has no bfloat16, marked for to_relay,
-    which has TVM's ToMixedPrecision make it."""
+    """Return the model in float32, as onnxruntime's CPU provider has no bfloat16, marked for
+    to_relay, which has TVM's ToMixedPrecision make it."""
     marked = onnx.ModelProto()
     marked.CopyFrom(model)
     helper.set_model_props(marked, {MIXED_PRECISION: "bfloat16"})

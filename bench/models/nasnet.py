@@ -53,7 +53,7 @@ class _Cells:
         return self.g.pool("Max", data, 3, 2, 1)
 
     def normal(self, data: Tensor, before: Tensor, channels: int) -> Tensor:
-        """`before`: what the cell before had, at the resolution of `data`."""
+        """Add a cell; `before`: what the cell before had, at the resolution of `data`."""
         g, p, h = self.g, before, self.squeeze(data, channels)
         sums = [
             g.add(self.separable(h, channels, 5), self.separable(p, channels, 3)),
@@ -83,7 +83,7 @@ def nasnet_mobile(batch: int) -> onnx.ModelProto:
     is_halved = False  # whether x has half the resolution of `before`
 
     def adjusted(channels: int) -> Tensor:
-        """`before` with the resolution of x and so many channels."""
+        """Bring `before` to the resolution of x and so many channels."""
         if before is None:
             return x
         if is_halved:

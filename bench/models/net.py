@@ -39,8 +39,8 @@ class Net:
 
 
 def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, np.ndarray]:
-    """Arrays by input name: normal random numbers, indices below the net's limits; ones for other
-    integers (masks, positions)."""
+    """Make arrays by input name: normal random numbers, indices below the net's limits; ones for
+    other integers (masks, positions)."""
     rng = np.random.default_rng(seed)
     weights = {item.name for item in model.graph.initializer}
     arrays = {}
@@ -60,7 +60,7 @@ def random_inputs(net: Net, model: onnx.ModelProto, seed: int = 0) -> dict[str, 
 
 
 def save(net: Net, model: onnx.ModelProto, folder: Path) -> tuple[str, str]:
-    """The ONNX file in the folder, and an .npz file with random_inputs, arrays by name."""
+    """Save the ONNX file in the folder, and an .npz file with random_inputs, arrays by name."""
     # Not above: a process of stock TVM builds nets, too.
     from tvm.relay.collage.exec.arrays import save_arrays
 

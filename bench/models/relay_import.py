@@ -39,7 +39,7 @@ def to_relay(model: onnx.ModelProto) -> tuple[Any, dict[str, Any]]:
 
 
 def _transformed(mod: Any, params: dict[str, Any], passes: list[Any]) -> Any:
-    """The module with its parameters bound, after the passes."""
+    """Return the module with its parameters bound, after the passes."""
     import tvm
     from tvm.relay import build_module, transform
 
@@ -49,7 +49,8 @@ def _transformed(mod: Any, params: dict[str, Any], passes: list[Any]) -> Any:
 
 
 def _with_constant_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy whose shapes, axes and scalars are nodes: parameters are unknown to the importer."""
+    """Return a copy whose shapes, axes and scalars are nodes: parameters are unknown to the
+    importer."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     weights = [item for item in copy.graph.initializer if not _is_small(item)]

@@ -38,7 +38,7 @@ def _bottleneck(
 def _of_bottlenecks(
     g: Graph, x: Tensor, classes: int, width: int = 64, groups: int = 1
 ) -> onnx.ModelProto:
-    """The net behind its first convolution."""
+    """Add the net behind its first convolution."""
     x = g.pool("Max", g.relu(g.norm(x)), 3, 2, 1)
     for stage, blocks in enumerate(LAYERS):
         for block in range(blocks):

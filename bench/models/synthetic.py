@@ -24,7 +24,7 @@ def chain(batch: int, nodes: int) -> onnx.ModelProto:
 
 
 def inception(batch: int, nodes: int) -> onnx.ModelProto:
-    """Blocks of four branches, as Inception's: about `nodes` calls in Relay."""
+    """Make blocks of four branches, as Inception's: about `nodes` calls in Relay."""
     g = Graph("inception")
 
     def layer(data: Tensor, channels: int, kernel: int) -> Tensor:
@@ -54,7 +54,7 @@ _SMALL = Net("two_inputs", "two dense layers of a sum", two_inputs, "nobody")
 
 
 def find_synthetic(name: str) -> Net | None:
-    """The net of a name as "two_inputs" or "chain:1000"; None for another."""
+    """Return the net of a name as "two_inputs" or "chain:1000"; None for another."""
     if name == _SMALL.name:
         return _SMALL
     kind, _, nodes = name.partition(":")

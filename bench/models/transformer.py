@@ -25,7 +25,7 @@ class Layers:
         self._one, self._half = g.constant(1.0, "float32"), g.constant(0.5, "float32")
 
     def table(self, rows: int) -> str:
-        """An embedding's weights."""
+        """Add an embedding's weights."""
         return self.g.normal((rows, WIDTH), _DEVIATION)
 
     def linear(self, data: Tensor, units: int) -> Tensor:
@@ -40,7 +40,8 @@ class Layers:
         return Tensor(name, data.channels)
 
     def attention(self, q: str, k: str, v: str, mask: str | None = None) -> Tensor:
-        """Of projections (batch, tokens, features); the mask is added to the scores."""
+        """Add attention of projections (batch, tokens, features); the mask is added to the
+        scores."""
         g = self.g
         q, k, v = (g.op("Reshape", item, self._split) for item in (q, k, v))
         q, v = (g.op("Transpose", item, perm=[0, 2, 1, 3]) for item in (q, v))
@@ -63,14 +64,14 @@ class Layers:
         return self.linear(activation(self.linear(data, INNER)), WIDTH)
 
     def gelu(self, data: Tensor) -> Tensor:
-        """By the error function."""
+        """Add it by the error function."""
         g = self.g
         root = g.constant(math.sqrt(2), "float32")
         bell = g.op("Add", g.op("Erf", g.op("Div", data, root)), self._one)
         return Tensor(g.op("Mul", g.op("Mul", data, bell), self._half), data.channels)
 
     def gelu_tanh(self, data: Tensor) -> Tensor:
-        """By the hyperbolic tangent, as GPT-2 has it."""
+        """Add it by the hyperbolic tangent, as GPT-2 has it."""
         g = self.g
         cube = g.op("Pow", data, g.constant(3.0, "float32"))
         inner = g.op("Add", data, g.op("Mul", cube, g.constant(0.044715, "float32")))
@@ -81,6 +82,6 @@ class Layers:
     def pre_norm_block(
         self, data: Tensor, activation: Callable[[Tensor], Tensor], mask: str | None = None
     ) -> Tensor:
-        """A layer that normalises before attention and before the feed-forward net."""
+        """Add a layer that normalises before attention and before the feed-forward net."""
         data = self.g.add(data, self.mixed_attention(self.norm(data), mask))
         return self.g.add(data, self.feed_forward(self.norm(data), activation))

@@ -22,7 +22,7 @@ def test_it_answers_with_our_modules_and_variables(monkeypatch):
         **{"COLLAGE_DISABLE": None, "TOPHUB_LOCATION": "NONE", "CODE": "7"},
         "tvm": False,
     }
-    stock = child.call("bench_children:answer", given, is_stock=True)
+    stock = child.call("bench_children:answer", given, environment=child.STOCK)
     assert stock["COLLAGE_DISABLE"] == "1"
 
 
@@ -74,7 +74,7 @@ WAITING = "import sys; sys.path[:] = {path!r}; from harness import child; child.
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_benchmark_that_is_ended_leaves_no_child_and_if_it_can_no_folder(how, tmp_path):
-    """What bench/peers.py and bench/deploy.py build in; they measure in workers of the package."""
+    """What the benchmarks build and search in; they measure in workers of the package."""
     code = WAITING.format(path=sys.path, name="bench_children:wait")
     # Tests that run in the background ignore that signal, and would pass this on.
     code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); " + code

@@ -5,15 +5,8 @@ import json
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import ablation
-import additivity
 import pytest
-import stability
-import transfer
-import transfer_choices
-import zoo
 from harness import arguments, records, resume, tables
-from tree import ROOT
 
 
 def test_arguments_have_types_and_defaults():
@@ -103,7 +96,6 @@ def test_a_record_is_current_under_the_conditions_that_count():
     record = {"conditions": {"rounds": 3, "sizes": [1, 2], "commit": "old"}}
     assert records.is_current(record, conditions, ["rounds", "sizes"])
     assert not records.is_current(record, conditions, ["rounds", "commit"])
-    assert records.digest(conditions) != records.digest({**conditions, "rounds": 4})
 
 
 KEY = ("net",)
@@ -120,7 +112,7 @@ def job(net, fails=False):
 
 def test_jobs_go_on_where_they_stopped(tmp_path, capsys):
     """What stands is not made again, whatever time is left; what is not there is a line."""
-    book = resume.Book(tmp_path / "nets.jsonl", KEY, {"rounds": 3, "commit": "abc"}, ["rounds"])
+    book = resume.Book(tmp_path / "nets.jsonl", KEY, {"rounds": 3, "commit": "abc"})
     (first,) = resume.run([job("a"), job("b", fails=True)], book, lambda record: "1 ms")
     assert first["ms"] == 1.0 and first["conditions"] == book.conditions
     out, err = capsys.readouterr()
@@ -136,57 +128,27 @@ def test_jobs_go_on_where_they_stopped(tmp_path, capsys):
     [
         ({"conditions": {"rounds": 3, "commit": "new"}}, True),
         ({"conditions": {"rounds": 4, "commit": "abc"}}, False),
-        ({"counted": None}, True),
-        ({"counted": None, "conditions": {"rounds": 3, "commit": "new"}}, False),
         ({"is_failed": lambda record: record["ms"] == 1.0}, False),
     ],
 )
 def test_a_record_stands_under_conditions_that_count(changes, stands, tmp_path):
-    settings = {"conditions": {"rounds": 3, "commit": "abc"}, "counted": ["rounds"]}
+    settings = {"conditions": {"rounds": 3, "commit": "abc"}}
     made = resume.Book(tmp_path / "nets.jsonl", KEY, **settings).make(job("a"))
     book = resume.Book(tmp_path / "nets.jsonl", KEY, **{**settings, **changes})
     assert book.standing(job("a")) == (made if stands else None)
     assert book.standing(job("a"), keep=True) == made and book.standing(job("b")) is None
 
 
-def test_a_page_has_the_records_tables_or_stays_as_it_is(tmp_path, capsys):
-    book, page = resume.Book(tmp_path / "nets.jsonl", KEY), tmp_path / "nets.md"
-    text = "head\n<!-- nets.jsonl: begin -->\nold\n<!-- nets.jsonl: end -->\n"
-    page.write_text(text)
-    assert book.write_page(page, str) == 1 and page.read_text() == text
-    book.make(job("a"))
-    assert book.write_page(page, lambda records: f"{records[0]['ms']}\n") == 0
-    assert page.read_text() == text.replace("old", "1.0")
-    assert book.write_page(page, str, "others.jsonl") == 1
-    assert book.write_page(tmp_path / "none.md", str) == 1
-    err = capsys.readouterr().err
-    assert all(why in err for why in ("no such file", "lacks the line", "No such file"))
-
-
-@pytest.mark.parametrize(
-    "bench, name, page",
-    [
-        (zoo, "zoo", "zoo"),
-        (ablation, "collaging", "collaging"),
-        (transfer, "transfer", "transfer"),
-        (transfer_choices, "transfer_choices", "transfer"),
-        (additivity, "additivity", "additivity"),
-        (stability, "stability", "choosing"),
-    ],
-)
-def test_the_tree_s_pages_are_those_of_their_records(bench, name, page, tmp_path):
-    page, copy = ROOT / f"docs/{page}.md", tmp_path / "page.md"
-    copy.write_text(page.read_text())
-    assert bench.main(["--write-docs", "--docs", str(copy)]) == 0
-    assert copy.read_text() == page.read_text(), f"python {bench.__file__} --write-docs"
-    assert (ROOT / f"docs/{name}.jsonl").stat().st_size
+def test_conditions_tell_of_the_user_s_variables_of_threads(monkeypatch):
+    monkeypatch.setenv("OMP_PROC_BIND", "close")
+    assert records.conditions({"rounds": 3}, [])["variables"]["OMP_PROC_BIND"] == "close"
 
 
 def test_the_hash_of_code_is_of_what_judges_and_not_of_what_writes_tables(tmp_path, monkeypatch):
     monkeypatch.setattr(records, "ROOT", tmp_path)
     found = [records.code_hash()]
-    for name in ("judge.py", "page.py"):
-        file = tmp_path / "bench" / "collaging" / name
+    for name in ("trials/judge.py", "summaries/mixes.py"):
+        file = tmp_path / "bench" / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text("pass")
         found.append(records.code_hash())

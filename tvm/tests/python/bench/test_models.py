@@ -2,17 +2,14 @@
 """The nets of the benchmarks: figures as published, valid, runnable, importable, errors clear."""
 
 import functools
-import subprocess
-import sys
 
 import demo_ocr
 import models
 import numpy as np
 import onnx
 import pytest
-from models.__main__ import main as list_nets
 from models.graph import Graph
-from tree import ROOT
+from net_counts import count
 from tvm.relay.collage.relay_util.walk import operator_calls
 
 
@@ -32,7 +29,7 @@ def session(model):
 
 
 def check_figures(name):
-    net, found = models.NETS[name], models.count(build(name))
+    net, found = models.NETS[name], count(build(name))
     assert net.source and found.nodes > 10
     if net.parameters is not None:
         assert abs(found.parameters / net.parameters - 1) <= net.tolerance
@@ -88,7 +85,7 @@ def test_weights_are_the_same_each_time():
 
 @pytest.mark.parametrize("name", ["mobilenetv2", "dcgan", "nasrnn"])
 def test_a_larger_batch_is_that_many_times_the_work(name):
-    one, four = (models.count(models.NETS[name].build(batch)) for batch in (1, 4))
+    one, four = (count(models.NETS[name].build(batch)) for batch in (1, 4))
     assert four.parameters == one.parameters and four.macs == 4 * one.macs
 
 
@@ -97,9 +94,9 @@ def test_counts_of_a_graph_by_hand():
     x = g.norm(g.conv(g.input("x", (2, 4, 5, 5)), 6, 3, 2, group=2, bias=True))
     model = g.model(g.classify(x, 10))
     # 6x2x3x3 weights and 6 biases, scale and shift of 6, 6x10 and 10: no means, no variances.
-    assert models.count(model).parameters == 108 + 6 + 12 + 70
+    assert count(model).parameters == 108 + 6 + 12 + 70
     # 2 images, 6 channels of 3x3, 18 products each; 2 rows of 10, 6 products each.
-    assert models.count(model).macs == 2 * 6 * 9 * 18 + 2 * 10 * 6
+    assert count(model).macs == 2 * 6 * 9 * 18 + 2 * 10 * 6
     shape = model.graph.output[0].type.tensor_type.shape.dim
     assert [dim.dim_value for dim in shape] == [2, 10]
 
@@ -121,27 +118,10 @@ def test_names_are_found_or_refused():
         models.find(" , ")
 
 
-def test_the_list_names_figures_and_refusals(capsys, monkeypatch):
-    assert list_nets(["--list", "--nets", "dcgan,ppocr_cls"]) == 0
-    dcgan, cls = capsys.readouterr().out.splitlines()[1:]
-    assert dcgan.split() == ["dcgan", "3,576,704", "3,576,704", "0.105", "0.105", "14"]
-    assert cls.split()[0] == "ppocr_cls" and cls.split()[2] == "-"
+def test_a_real_net_whose_file_is_not_there_is_named(monkeypatch):
     monkeypatch.setattr(demo_ocr, "_PACKAGE", "no_such_package")
-    assert list_nets(["--nets", "ppocr_cls"]) == 1
-    assert "requirements-models.txt" in capsys.readouterr().out
-    for arguments, message in (
-        (["--nets", "alexnet"], "unknown net alexnet"),
-        (["--batch", "0"], "--batch must be at least 1"),
-    ):
-        with pytest.raises(SystemExit):
-            list_nets(arguments)
-        assert message in capsys.readouterr().err
-
-
-def test_the_list_runs_as_a_module():
-    command = [sys.executable, "-m", "bench.models", "--list", "--nets", "nasrnn"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "4,194,304" in done.stdout
+    with pytest.raises(FileNotFoundError, match="requirements-models.txt"):
+        models.NETS["ppocr_cls"].build(1)
 
 
 @pytest.mark.parametrize("kind", models.SIZED)

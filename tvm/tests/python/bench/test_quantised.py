@@ -1,24 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/quantised.py: its rows, the files that it makes once, and what is no quantiser."""
+"""Nets in 8 bits as files of bench/real_files.py: their rows, and that each is made once."""
 
 import subprocess
 
+import models
 import onnx
 import pytest
-import quantised
 import real_files
-from harness import records
-from harness.tables import with_part
-from quantised import BY, NNCF, ONNXRUNTIME
-from tree import ROOT
-
-NETS = quantised.NETS.split(",")
+from harness import quantised
+from harness.quantised import BY, NETS, NNCF, ONNXRUNTIME, Quantised
 
 
-def test_there_is_a_row_for_each_net_and_quantiser():
-    names = [row.name for row in quantised.rows(["vit", "bert"], BY)]
-    assert names == [f"{by}/{net}.onnx" for by in BY for net in ("vit", "bert")]
-    assert quantised.parse([]).nets == quantised.NETS.split(",")
+def row_of(package, **given):
+    facts = {"version": "", "topic": "images", "license": "", "path": "ppocr_cls.onnx"}
+    return Quantised(package=package, sha256="", **facts, **given)
+
+
+def test_there_is_a_row_for_each_net_and_quantiser(capsys):
+    asked = ["--files", "quantised"]
+    names = [row.name for row in real_files.chosen(real_files.parse(asked))]
+    assert names == [f"{by}/{net}.onnx" for by in BY for net in NETS]
+    [row] = real_files.chosen(real_files.parse([*asked, "--only", "nncf/resnet50.onnx"]))
+    assert row.name == "nncf/resnet50.onnx"
+    with pytest.raises(SystemExit):
+        real_files.parse([*asked, "--only", "hand"])
+    assert "no package and no file of the table is called hand" in capsys.readouterr().err
 
 
 def test_a_file_is_made_once(tmp_path, monkeypatch):
@@ -28,8 +34,8 @@ def test_a_file_is_made_once(tmp_path, monkeypatch):
         made.append(set(inputs) == {value.name for value in model.graph.input})
         return model
 
-    monkeypatch.setattr(quantised.models.low_precision, "quantise", quantise)
-    [row] = quantised.rows(["ppocr_cls"], [ONNXRUNTIME])
+    monkeypatch.setattr(models.low_precision, "quantise", quantise)
+    row = row_of(ONNXRUNTIME)
     file = row.fetch(tmp_path)
     assert row.fetch(tmp_path) == file == tmp_path / "onnxruntime/ppocr_cls.onnx"
     assert made == [True] and onnx.load(file).graph.node
@@ -45,7 +51,7 @@ def test_nncf_has_a_python_of_its_own(tmp_path, monkeypatch):
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr(quantised.subprocess, "run", run)
-    [row] = quantised.rows(["ppocr_cls"], [NNCF], "python-with-nncf")
+    row = row_of(NNCF, python="python-with-nncf")
     assert row.fetch(tmp_path).read_bytes() == b"made"
     [(model, python)] = given
     assert python == "python-with-nncf" and model.opset_import[0].version == 13
@@ -53,20 +59,6 @@ def test_nncf_has_a_python_of_its_own(tmp_path, monkeypatch):
 
 
 def test_without_nncf_the_reason_is_a_line(tmp_path):
-    [row] = quantised.rows(["ppocr_cls"], [NNCF], quantised.sys.executable)
+    row = row_of(NNCF)
     with pytest.raises(FileNotFoundError, match=r"ppocr_cls.onnx: .*nncf.*\(--nncf-python\)"):
         row.fetch(tmp_path)
-
-
-def test_the_page_has_the_table_of_the_records():
-    found = list(records.load(ROOT / "docs/quantised.jsonl", real_files.KEY).values())
-    marks = [f"<!-- quantised.jsonl: {end} -->\n" for end in ("begin", "end")]
-    text, table = (ROOT / "docs/real_files.md").read_text(), quantised.rows(NETS, BY)
-    part = real_files.page_of(table, found)
-    assert text == with_part(text, *marks, part), "quantised.py --write-docs"
-
-
-def test_another_quantiser_is_refused(capsys):
-    with pytest.raises(SystemExit):
-        quantised.parse(["--by", "hand"])
-    assert "hand is none of onnxruntime, nncf" in capsys.readouterr().err

@@ -15,12 +15,11 @@ import onnx
 import pytest
 import real_files
 from cli_nets import QUICK, SHAPE, write_net
-from harness import records, shipped
+from harness import shipped
 from harness.child import Ended
 from harness.shipped import Shipped, read_table
-from harness.tables import with_part
 from onnx import TensorProto, helper
-from tree import ROOT
+from summaries import files
 from tvm.relay.collage.measure import Comparison, Cost
 
 CONTENT = {"pack/net.onnx": b"net", "pack/net.onnx.data": b"weights", "pack/code.py": b"code"}
@@ -32,7 +31,7 @@ def shipped_as(**facts):
 
 
 def test_the_table_names_each_file_once():
-    rows = read_table(real_files.TABLE)
+    rows = read_table(shipped.TABLE)
     assert len(rows) >= 45 and len({row.package for row in rows}) >= 20
     assert len({row.name for row in rows}) == len({row.sha256 for row in rows}) == len(rows)
     assert all(re.fullmatch("[0-9a-f]{64}", row.sha256) for row in rows)
@@ -219,7 +218,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path, measured, monkeypatch, capsys)
     assert capsys.readouterr().out.endswith("2 right\n")
     # Other sizes are another measurement.
     other = [shipped_as(package="swift-f0", path="swift_f0/model.onnx", shapes={"audio": [1, 9]})]
-    monkeypatch.setattr(real_files, "read_table", lambda _: other)
+    monkeypatch.setattr(real_files, "read_table", lambda: other)
     real_files.main([*arguments, "swift-f0"])
     assert measured[2:] == ["swift-f0/model.onnx"]
 
@@ -250,16 +249,15 @@ def record(path, state="right", ratio=None, message=""):
     }
 
 
-def test_the_page_has_a_row_for_each_file_of_the_table(monkeypatch):
+def test_the_page_has_a_row_for_each_file_of_the_table():
     rows = [shipped_as(path=f"pack/{name}.onnx") for name in ("slow", "fast", "bad", "new")]
-    monkeypatch.setattr(real_files, "read_table", lambda _: rows)
     found = [
         record("pack/slow.onnx", ratio=[0.9, 0.88, 0.92]),
         record("pack/fast.onnx", ratio=[2.5, 2.25, 2.75]),
         record("pack/bad.onnx", state="refused", message="the operator Moa"),
         record("pack/gone.onnx", state="wrong"),
     ]
-    text = real_files.page(found)
+    text = files.tables(rows, found)
     start = "| 1.0 | tests | fixed |"
     assert (
         f"| pack/slow.onnx {start} right | **0.90 [0.88, 0.92]** | run failed | 2.1 | 41 |" in text
@@ -272,14 +270,6 @@ def test_the_page_has_a_row_for_each_file_of_the_table(monkeypatch):
     assert "1.50 times as long as ours" in text and "1 are at 0.97 or more" in text
     assert "While 2 were measured" in text
     assert "`collage compile` was given: `--search-seconds 60`." in text
-
-
-def test_the_page_has_the_tables_of_the_records():
-    file, docs = ROOT / "docs/real_files.jsonl", ROOT / "docs/real_files.md"
-    found = list(records.load(file, real_files.KEY).values())
-    marks = [f"<!-- real_files.jsonl: {end} -->\n" for end in ("begin", "end")]
-    text = docs.read_text()
-    assert text == with_part(text, *marks, real_files.page(found)), "real_files.py --write-docs"
 
 
 @pytest.mark.slow("a net searched, and its library beside two others")

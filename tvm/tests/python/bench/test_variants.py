@@ -2,6 +2,7 @@
 """The benchmark of variants: a small net in each study, and what it says of others."""
 
 import re
+import shutil
 from pathlib import Path
 
 import bench_nets
@@ -128,12 +129,37 @@ def test_what_is_beyond_the_run_alone_is_compared_round_by_round():
         variants.table([found[0], failed, found[2]], variants.STUDIES["calls"], ours)
 
 
+@pytest.mark.slow("a net timed in three processes")
+def test_a_small_net_wherever_it_is_deployed(nets, capfd):
+    if not shutil.which("g++") or not shutil.which("make"):
+        pytest.skip("needs g++ and make")
+    arguments = ["--nets", "small", "--rounds", "2", "--threads", "2"]
+    assert variants.main(["deployed", *arguments]) == 0
+    rows = rows_of(capfd.readouterr().out)["small, call after call"]
+    assert list(rows) == ["side", "python", "runtime alone", "c++"]
+    assert all(float(cells[-1]) < 1e-4 for name, cells in rows.items() if name != "side")
+
+
+def test_the_program_takes_one_input_of_float32(tmp_path):
+    two = tmp_path / "two.npz"
+    np.savez(two, a=np.ones(1, "float32"), b=np.ones(1, "float32"))
+    with pytest.raises(ValueError, match="cpp_deploy takes nets of one input of float32"):
+        served.cpp_library("cpp_deploy", "net.so", str(two))
+
+
+def test_a_served_library_that_ends_is_an_error(tmp_path):
+    np.savez(tmp_path / "x.npz", x=np.ones(1))
+    with pytest.raises(RuntimeError, match="python.* ended with 1"):
+        served.runtime_library("/no/such/library.so", str(tmp_path / "x.npz"))
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
         (["spread", "--nets", "mobilnet"], "unknown net mobilnet: choose of "),
         (["spread", "--backend", "dnll"], "unknown backend 'dnll'"),
         (["slower"], "invalid choice: 'slower'"),
+        (["deployed", "--rounds", "0"], "--rounds: must be at least 1"),
     ],
 )
 def test_what_is_refused(arguments, message, capsys):

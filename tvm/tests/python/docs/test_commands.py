@@ -90,7 +90,7 @@ def test_what_a_page_names_is_there(page):
         ("python", "bench/none.py", "no script bench/none.py"),
         ("python", "bench/zoo.py --drawn 7", "no option --drawn"),
         ("python", "bench/zoo.py --draw 7", ""),
-        ("python", "bench/zoo.py --write-docs", ""),
+        ("python", "bench/zoo.py --keep", ""),
         ("make", "demo-customization", ""),
         ("collage", "dance", "collage: error: argument COMMAND: invalid choice: 'dance'"),
         ("collage", "store dance", "collage store: error: argument ACTION: invalid choice"),

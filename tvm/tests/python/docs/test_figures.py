@@ -38,7 +38,6 @@ ALLOWED = {
         "With 10 % noise": "test",
     },
     "docs/compare.md": {"runs for 60 ms": "default"},
-    "docs/comparison.md": {"takes 1.20 times as long": "example"},
     "docs/compile.md": {"less than 10 us": "limit"},
     "docs/concept.md": {"more than 2 % slower": "limit"},
     "docs/cover_search.md": {
@@ -62,8 +61,8 @@ ALLOWED = {
         "wider than 20 %": "limit",
         "for 100 us": "constant",
     },
-    "docs/peers.md": {"worse than 20 %": "limit"},
     "docs/placement.md": {"more than 20 s": "limit"},
+    "docs/results.md": {"takes 1.20 times as long": "example"},
     "docs/store.md": {"up to 15 s": "limit", "for 15 s": "limit"},
     "docs/thread_pool.md": {
         "after 50 ms frees": "constant",
@@ -77,7 +76,6 @@ ALLOWED = {
     "docs/transfer.md": {"reaches 49 % of": "paper", "needs 6.5 times as long": "paper"},
     "docs/troubleshooting.md": {"for 15 seconds": "limit"},
     "docs/tuning.md": {"at least 60 ms of runs": "constant", "longer than 20 seconds": "limit"},
-    "docs/zoo.md": {"at least 2 % of a run": "limit"},
 }  # fmt: skip
 
 
@@ -109,7 +107,7 @@ def test_a_typed_figure_is_found(text):
 @pytest.mark.parametrize(
     "text",
     [
-        "<!-- zoo.jsonl: begin -->\n| 4.5 ms |\n<!-- zoo.jsonl: end -->",
+        "<!-- mixes: begin -->\n| 4.5 ms |\n<!-- mixes: end -->",
         "```\nIt takes 4.5 ms.\n```",
         "A line `4.5 ms (busy)` of it",
         "a window of 3 x 3 and 3x3x3",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-from harness.functions import FUNCTIONS, all_floats, ulps_off
+from math_functions import FUNCTIONS, all_floats, ulps_off
 from onednn_nets import run
 from tvm import relay
 from tvm.relay import collage

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frameworks that a user could pick instead, as contestants of measure.compare on an ONNX file.
-Test: bench/test_peers.py, cli/test_bench.py.
+Test: measure/test_peers.py, cli/test_bench.py.
 
 Factories are called in a process of their own, with the file and the inputs (.npz, arrays by name).
 What is not installed is found out without importing it.

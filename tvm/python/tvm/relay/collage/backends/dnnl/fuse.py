@@ -55,7 +55,7 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
         return _is_reshape_of_rows(graph, anchor, consumer)
     if anchor.op == "deconv" and max(anchor.attrs["ints"]["strides"]) > 1:
         # oneDNN's kernel for these (3.x, AVX-512) sums many input channels in parts, and applies
-        # bias and post-ops to each part: found by bench/outputs.py on DCGAN.
+        # bias and post-ops to each part: found by outputs of DCGAN.
         return _take_scale(graph, anchor, consumer)
     if consumer.op == "eltwise":
         floats = consumer.attrs["floats"]

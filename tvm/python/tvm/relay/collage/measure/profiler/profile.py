@@ -31,7 +31,7 @@ _MOST_RUNS = 100_000
 # count (median_interval), and few, since most candidates are known well enough at the first look.
 _CHUNK = 10
 # How many times as wide the interval may be of one that wakes threads of its own: what that takes
-# depends on what ran before, and the next network differs by more (bench/borders.py).
+# depends on what ran before, and the next network differs by more (docs/decisions.md).
 _WAKING = 3.0
 
 
