@@ -51,7 +51,7 @@ from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.estimators.transitions import transition_candidates
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measure.builder import build_module
-from tvm.relay.collage.measure.candidate.inputs import describe_inputs
+from tvm.relay.collage.candidate.inputs import describe_inputs
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
 from tvm.relay.collage.measure.profiler.in_network import Place

@@ -32,8 +32,8 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.measure.candidate.candidate import deployable_module
-from tvm.relay.collage.measure.candidate.inputs import describe_inputs, random_inputs
+from tvm.relay.collage.candidate.candidate import deployable_module
+from tvm.relay.collage.candidate.inputs import describe_inputs, random_inputs
 from tvm.relay.collage.plans.competing import TVM_ALONE
 
 

@@ -17,9 +17,9 @@ from tuning_nets import (
 )
 from tvm import auto_scheduler
 from tvm import meta_schedule as ms
+from tvm.relay.collage.candidate.candidate import TUNING, candidate_module
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.measure.builder import build_module
-from tvm.relay.collage.measure.candidate.candidate import TUNING, candidate_module
 from tvm.relay.collage.plans.placement.made_with import tuning_of
 from tvm.relay.collage.transfer.shipped import NAME
 from tvm.relay.collage.tuning import TRANSFERRED, TuningRecords, load_records, records_in_force

@@ -15,11 +15,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..candidate.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path
 from ..machine.environment import vector_bits
-from ..measure.candidate.candidate import TUNING
 from ..messages.progress import one_step
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A candidate as the pass gives it, and what of it goes to workers as text, so that they build what
-this process would. Test: estimators/test_session.py, measure/candidate/test_pass_context.py."""
+this process would. Test: estimators/test_session.py, candidate/test_pass_context.py."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
+from ..candidate.candidate import CandidateModule, candidate_module
+from ..candidate.pass_context import context_to_json
 from ..costs.kernel import KernelChoice
 from ..exec.reply import Unsupported
-from ..measure.candidate.candidate import CandidateModule, candidate_module
-from ..measure.candidate.pass_context import context_to_json
 from ..messages.foreign import describe
 from ..options import CollageOptions
 from ..process_wide.logs import warn_once

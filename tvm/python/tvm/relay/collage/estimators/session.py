@@ -18,12 +18,12 @@ import tvm
 from tvm.target import Target
 
 from ..backends import BUILTIN, find_backend
+from ..candidate.footprint import bytes_in_turn
+from ..candidate.weights import CACHE_BYTES
 from ..costs.kernel import KernelChoice
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..exec.time_limit import NO_LIMIT, SEARCHED, TimeLimit
-from ..measure.candidate.footprint import bytes_in_turn
-from ..measure.candidate.weights import CACHE_BYTES
 from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
 from ..measure.progress import make_progress

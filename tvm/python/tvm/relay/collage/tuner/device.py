@@ -16,12 +16,12 @@ from typing import Any, Protocol
 
 import tvm
 
+from ..compile.link import export
 from ..exec.launch import make_scratch
 from ..exec.machine_fault import PASSING, MachineFault, blaming_the_compiler
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of, resolve
-from ..measure.builder import export
 
 # What a kernel may take there, its repeats with it.
 _RUN_SECONDS = 20.0

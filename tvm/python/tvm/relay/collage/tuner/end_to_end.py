@@ -9,6 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
+from ..candidate.candidate import TUNING, CandidateModule
+from ..candidate.inputs import random_inputs
 from ..compile import build_library
 from ..costs.cost import Cost, CostStatus
 from ..exec.arrays import save_arrays
@@ -17,8 +19,6 @@ from ..exec.pool import Job, WorkerPool
 from ..machine.compiler import require_compiler
 from ..machine.cpu_lock import cpus_for_measuring
 from ..measure.builder import build_candidate
-from ..measure.candidate.candidate import TUNING, CandidateModule
-from ..measure.candidate.inputs import random_inputs
 from ..measure.race.comparison import Comparison, compare
 from ..measure.race.race import Contestant
 from ..messages.progress import OnStep, untold, waiting

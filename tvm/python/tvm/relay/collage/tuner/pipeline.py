@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import tvm
 
+from ..candidate.candidate import CandidateModule, candidate_module
 from ..compile import prepare
 from ..compile.module_check import FixedShapes, check_fixed_shapes
 from ..errors import ModelError
@@ -21,7 +22,6 @@ from ..exec.pool import Job, WorkerPool
 from ..files.kinds import ONNX, kind_of
 from ..files.text import why_no_file
 from ..importer.onnx import from_onnx
-from ..measure.candidate.candidate import CandidateModule, candidate_module
 from ..messages.foreign import last_line
 from ..messages.progress import OnStep, untold, waiting
 from ..transfer.kernel import Kernel

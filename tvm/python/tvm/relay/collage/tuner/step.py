@@ -18,9 +18,9 @@ from typing import Any, Protocol
 
 import tvm
 
+from ..candidate.candidate import CandidateModule
+from ..candidate.pass_context import context_from_json
 from ..compile import fast_passes
-from ..measure.candidate.candidate import CandidateModule
-from ..measure.candidate.pass_context import context_from_json
 from ..transfer.kernel import kernel_of
 from ..tuning.logs import Line, read_log
 

@@ -15,12 +15,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..candidate.candidate import CandidateModule
 from ..errors import CollageError
 from ..exec.machine_fault import ADVICE, DEVICE, PASSING
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
-from ..measure.candidate.candidate import CandidateModule
 from ..options.named import option
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source, note_trial, trial_key, trials_of

@@ -19,12 +19,11 @@ import tvm
 from tvm.auto_scheduler import LayoutRewriteOption
 from tvm.auto_scheduler.measure_record import load_record_from_string
 
+from ..candidate.candidate import CandidateModule
 from ..compile import fast_passes
 from ..compile.layout import transform_loops
-from ..costs.rounding import RELATIVE
+from ..costs.rounding import RELATIVE, Tolerance, mismatch
 from ..exec.machine_fault import fault_of, kills_for_memory
-from ..measure.candidate.candidate import CandidateModule
-from ..measure.outputs.tolerance import Tolerance, mismatch
 from ..messages.foreign import last_line
 from ..transfer.adapt import Misfit, Step, adapt
 from ..transfer.kernel import Kernel, kernel_of

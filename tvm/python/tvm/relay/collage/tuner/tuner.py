@@ -17,11 +17,11 @@ from typing import Any
 
 import tvm
 
+from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..exec.pool import Job, WorkerPool
 from ..exec.reply import Reply
 from ..machine.cpu_lock import OnWait
-from ..measure.candidate.candidate import CandidateModule
 from ..messages.progress import OnStep, steps_untold, waiting
 from ..transfer.kernel import Kernel
 from ..transfer.log import Source

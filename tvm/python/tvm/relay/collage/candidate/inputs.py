@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Random tensors that are safe and typical for a candidate's parameters.
 
-Tests: measure/candidate/test_inputs.py, measure/candidate/test_reads.py.
+Tests: candidate/test_inputs.py, candidate/test_reads.py.
 
 Data are normal random numbers: left-over memory holds denormals, which slow kernels down by orders
 of magnitude. What an operator reads as an index, a length or a structure (reads.py) stays inside
@@ -19,7 +19,7 @@ import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from ...exec.reply import Unsupported
+from ..exec.reply import Unsupported
 from .flows import leaves_read
 from .reads import Need, shape_of
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured: a module whose main computes one candidate.
-Test: measure/candidate/test_candidate.py.
+Test: candidate/test_candidate.py.
 
 The same form reaches the build for measuring and for deploying: parts of external backends are
 global functions marked Primitive, Compiler, global_symbol and Inline; TVM's parts stay in main.
@@ -11,18 +11,17 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars
 from tvm.relay.function import Function
 
-from ...costs.kernel import KernelChoice, with_kernels
-from ...ops import ONNX_NODES, library_version
-from ...relay_util.external import is_external_function
-from ...relay_util.walk import nodes_of, operator_calls
-from ...tuning import TuningRecords
+from ..costs.kernel import KernelChoice, with_kernels
+from ..ops import ONNX_NODES, library_version
+from ..relay_util.external import is_external_function
+from ..relay_util.walk import nodes_of, operator_calls
 from .footprint import inner_bytes
 from .weights import WeightNames, bind_weights, extract_weights, replace_nodes, weight_bytes
 
@@ -30,6 +29,24 @@ _FORMAT = 2
 # Build options that are parts of a candidate's key, and no keywords: the hash of its tuning records
 # and whose they are, and the version of the library that TVM's code calls for nodes of ONNX models.
 TUNING, CALLS = NO_KEYWORDS = ("tuning", "calls")
+
+
+class Records(Protocol):
+    """Tuning records that a candidate may carry: tuning.TuningRecords, which knows candidates."""
+
+    def __bool__(self) -> bool: ...
+
+    def of_module(self, mod: tvm.IRModule) -> Records:
+        """Return those that kernels of the typed module may use."""
+        ...
+
+    def named(self) -> str:
+        """Return a digest, and whose they are."""
+        ...
+
+    def to_json(self) -> dict[str, list[str]]:
+        """Return their lines by tuner."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +123,7 @@ def candidate_module(
     target: tvm.target.Target | str,
     build_options: dict[str, Any] | None = None,
     label: str = "",
-    tuning: TuningRecords | None = None,
+    tuning: Records | None = None,
     verify: bool | None = None,
     computes_in: str = "",
     kernels: Sequence[KernelChoice] = (),

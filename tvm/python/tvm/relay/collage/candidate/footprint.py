@@ -3,7 +3,7 @@
 weights, and of values inside it.
 
 Whether caches still hold them when it runs next, after the rest of its network has run, decides
-part of its time (measure/profiler/in_network.py). Test: measure/candidate/test_footprint.py.
+part of its time (measure/profiler/in_network.py). Test: candidate/test_footprint.py.
 
 Assumptions: a compiler gives memory that is free again to the next value, computes functions of
 elements in the memory of an operand that nobody else reads, and reshapes nothing but shapes. What
@@ -21,7 +21,7 @@ import tvm
 from tvm import relay
 from tvm.relay.function import Function
 
-from ...relay_util.walk import elements_of, evaluate, key_of, nodes_of
+from ..relay_util.walk import elements_of, evaluate, key_of, nodes_of
 from .weights import CACHE_BYTES, weight_bytes
 
 # A network that touches less than this leaves all of it in any cache.

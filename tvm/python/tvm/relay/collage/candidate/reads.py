@@ -6,7 +6,7 @@ decide how long an operator takes. READS has the operators that read them, RANGE
 numbers break, PLAIN those that take any, flows.FLOWS those through whose results such numbers go.
 An operator in none is unknown: what integers it gets are made up as zeros.
 
-Test: measure/candidate/test_reads.py (each operator of Relay is in a table).
+Test: candidate/test_reads.py (each operator of Relay is in a table).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from measure_fakes import measure
 from relay_text import parse
 from tvm import relay
 
-inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+inputs = import_module("tvm.relay.collage.candidate.inputs")
 reference = import_module("tvm.relay.collage.measure.outputs.reference")
 
 

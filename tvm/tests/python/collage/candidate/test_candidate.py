@@ -160,7 +160,7 @@ def test_refused_modules():
 def test_random_inputs_suit_their_use():
     from importlib import import_module
 
-    inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+    inputs = import_module("tvm.relay.collage.candidate.inputs")
     table = relay.var("table", shape=(50, 4))
     ids, other = (
         relay.var("ids", shape=(64,), dtype="int64"),
@@ -189,7 +189,7 @@ def test_random_inputs_suit_their_use():
 def test_inputs_without_a_fixed_shape_are_unsupported():
     from importlib import import_module
 
-    inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+    inputs = import_module("tvm.relay.collage.candidate.inputs")
     x = relay.var("x", shape=(relay.Any(), 4))
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], relay.exp(x))))
     with pytest.raises(measure.Unsupported, match="input x is no tensor of a fixed shape"):

@@ -9,12 +9,12 @@ import tvm
 from measure_fakes import measure
 from relay_text import parse
 from tvm import relay
-from tvm.relay.collage.measure.candidate.flows import FLOWS, OWN_RANGE
-from tvm.relay.collage.measure.candidate.reads import PLAIN, RANGES, READS
+from tvm.relay.collage.candidate.flows import FLOWS, OWN_RANGE
+from tvm.relay.collage.candidate.reads import PLAIN, RANGES, READS
 from tvm.relay.collage.ops import KINDS
 from tvm.relay.collage.relay_util.walk import nodes_of
 
-inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+inputs = import_module("tvm.relay.collage.candidate.inputs")
 # Not of networks as they are compiled: other languages, what lowering makes (and our builds), marks
 # of passes, and what other tests of this process have registered.
 NOT_RELAY = (
@@ -187,9 +187,7 @@ def test_an_operator_that_nobody_knows_gets_zeros():
     body = relay.Call(tvm.ir.Op.get("memory.kill"), [IDS])
     function = relay.Function([IDS], body)
     (need,) = (
-        import_module("tvm.relay.collage.measure.candidate.flows")
-        .leaves_read([function])
-        .needs.values()
+        import_module("tvm.relay.collage.candidate.flows").leaves_read([function]).needs.values()
     )
     assert (need.low, need.high) == (0, 0)
 

@@ -6,7 +6,7 @@ Needs are walked backwards, from READS of reads.py through FLOWS to the leaves. 
 see through (another kind of operator) ends it, where the result's type or operator bounds it; else
 the integers below are needed to be zero.
 
-Test: measure/candidate/test_reads.py
+Test: candidate/test_reads.py
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import tvm
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from ...relay_util.walk import nodes_of
+from ..relay_util.walk import nodes_of
 from .reads import PLAIN, RANGES, READS, ZERO, Need, fields_of, is_integer, names, shape_of, type_of
 
 # What the operands of a call must be for its result to be what `need` says.

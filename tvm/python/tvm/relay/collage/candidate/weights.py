@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weight-free form of a module: constants become parameters and back.
 
-Test: measure/candidate/test_candidate.py.
+Test: candidate/test_candidate.py.
 
 Precondition: the module is a plain Relay module; pattern `match` expressions keep their constants.
 """
@@ -17,7 +17,7 @@ from tvm import relay
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
-from ...relay_util.walk import children_of, nodes_of, rebuild, size_of
+from ..relay_util.walk import children_of, nodes_of, rebuild, size_of
 from .flows import leaves_read
 from .inputs import random_weights
 
