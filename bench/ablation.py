@@ -104,7 +104,7 @@ def _described(log: Path) -> str:
 @arguments.checked
 def _log(text: str) -> Path:
     """A file of tuning records, which is read, so that no net waits for one that is none."""
-    from tvm.relay.collage.tuning.logs import read_log
+    from tvm.relay.collage.tuning.log import read_log
 
     read_log(text)
     return Path(text).absolute()

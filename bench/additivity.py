@@ -42,6 +42,7 @@ from tvm import relay
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends.registry import has_own_threads
 from tvm.relay.collage.backends.targets import parse_targets
+from tvm.relay.collage.candidate.inputs import describe_inputs
 from tvm.relay.collage.compile import build_library, host_target, prepare
 from tvm.relay.collage.costs.kernel import for_candidates
 from tvm.relay.collage.costs.statistics import ratio_interval
@@ -51,7 +52,6 @@ from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.estimators.transitions import transition_candidates
 from tvm.relay.collage.measure import CandidateModule, WorkerProcess
 from tvm.relay.collage.measure.builder import build_module
-from tvm.relay.collage.candidate.inputs import describe_inputs
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
 from tvm.relay.collage.measure.profiler.in_network import Place

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.candidate.inputs import random_tensor
+from tvm.relay.collage.exec.arrays import set_inputs
 from tvm.relay.collage.measure.profiler.borders import border_nodes, is_kernel
 from tvm.relay.collage.measure.profiler.in_network import (
     Copy,

@@ -14,9 +14,9 @@ import tvm
 from random_costs import RandomCosts
 from tvm.relay import collage
 from tvm.relay.collage.backends.targets import TargetList
+from tvm.relay.collage.candidate.footprint import bytes_in_turn
 from tvm.relay.collage.estimators.session import Session
 from tvm.relay.collage.measure import CandidateModule, Cost
-from tvm.relay.collage.candidate.footprint import bytes_in_turn
 from tvm.relay.collage.optimizer import partition
 from tvm.relay.collage.plans.competing import OP_LEVEL, TVM_ALONE
 from tvm.relay.collage.plans.placement.describe import placed_parts

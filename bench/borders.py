@@ -28,12 +28,12 @@ from harness.sides import usable_by_name, with_threads
 from harness.tables import interval_text, text_table
 from tvm import relay
 from tvm.relay.collage import host_target
+from tvm.relay.collage.candidate.candidate import deployable_module
+from tvm.relay.collage.candidate.inputs import describe_inputs, random_inputs
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.costs.statistics import median_interval
 from tvm.relay.collage.exec.arrays import save_arrays
 from tvm.relay.collage.measure import Comparison, Contestant, compare
-from tvm.relay.collage.candidate.candidate import deployable_module
-from tvm.relay.collage.candidate.inputs import describe_inputs, random_inputs
 from tvm.relay.collage.plans.competing import TVM_ALONE
 
 

@@ -96,10 +96,11 @@ class Nets:
     def of(self, name: str) -> tuple[Any, Any]:
         """The model, and its worker."""
         if name not in self._opened:
-            from tvm.relay.collage.tuner.pipeline import load_onnx, one_worker, open_model
+            from tvm.relay.collage.importer.onnx_file import onnx_module
+            from tvm.relay.collage.tuning.model import one_worker, open_model
 
             workers = self._held.enter_context(one_worker())
-            mod = load_onnx(file_of(name, self._options), {})
+            mod = onnx_module(file_of(name, self._options), {})
             self._opened[name] = open_model(mod, self._target, name, workers), workers
         return self._opened[name]
 
@@ -130,30 +131,31 @@ def export(name: str, options: argparse.Namespace) -> str:
 
 def search(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:
     """Ansor's search of the net until all its kernels have their trials; whether they have."""
-    from tvm.relay.collage.tuner.pipeline import TIME, autoschedule
+    from tvm.relay.collage.tuning.model import TIME, autoschedule
+    from tvm.relay.collage.tuning.tuner import SearchOptions
 
     if time.monotonic() >= end:
         return False
     model, workers = nets.of(name)
     began, log = time.monotonic(), log_of(name, options)
-    searched = autoschedule(
-        model, workers, log, options.trials, end - began, options.search_model, told(name)
-    )
+    asked = SearchOptions("ansor", options.trials, str(log), model=options.search_model)
+    searched = autoschedule(model, workers, asked, seconds=end - began, on_step=told(name))
     print(f"{name}: searched for {time.monotonic() - began:.0f} s", flush=True)
     return time.monotonic() < end and searched.ended != TIME
 
 
 def transfer(nets: Nets, name: str, options: argparse.Namespace, end: float) -> bool:
     """The other nets' schedules tried on the net; whether all were."""
-    from tvm.relay.collage.transfer.log import sources_of
-    from tvm.relay.collage.tuner.pipeline import transfer_to
-    from tvm.relay.collage.tuner.transfer import Transfer, outcomes
+    from tvm.relay.collage.tuning.model import transfer_to
+    from tvm.relay.collage.tuning.transfer.sources import sources_of
+    from tvm.relay.collage.tuning.transfer.transfer import Transfer, TransferOptions, outcomes
 
     if time.monotonic() >= end:
         return False
     model, workers = nets.of(name)
     sources = sources_of([log_of(each, options) for each in options.nets if each != name])
-    tried = Transfer(sources, moved_of(name, options), workers, most=options.schedules)
+    how = TransferOptions(most=options.schedules)
+    tried = Transfer(sources, moved_of(name, options), workers, how)
     found = transfer_to(model, tried, end - time.monotonic(), told(name))
     trials = [trial for each in found.values() for trial in each]
     print(f"{name}: transferred, {outcomes(trials)}", flush=True)
@@ -167,15 +169,15 @@ def job_of(nets: Nets, name: str, options: argparse.Namespace) -> Job:
 def key_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """The net, and the width of the vectors that TVM's code for the target uses."""
     from tvm.relay.collage.backends.targets import host_named
-    from tvm.relay.collage.transfer.shipped import bits_of
+    from tvm.relay.collage.tuning.transfer.shipped import bits_of
 
     return {"net": name, "vector_bits": bits_of(host_named(options.target, "--target"))}
 
 
 def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Whole nets end to end, and how the transfers ended."""
-    from tvm.relay.collage.transfer.log import trials_of
-    from tvm.relay.collage.tuner.gain import compare_searches
+    from tvm.relay.collage.cli.tt.gain import compare_searches
+    from tvm.relay.collage.tuning.transfer.log import trials_of
 
     model, workers = nets.of(name)
     moved, searched = moved_of(name, options), log_of(name, options)
@@ -189,7 +191,7 @@ def measure(nets: Nets, name: str, options: argparse.Namespace) -> dict[str, Any
 
 
 def summary(found: Mapping[str, Any]) -> str:
-    from tvm.relay.collage.tuner.gain import Gain
+    from tvm.relay.collage.cli.tt.gain import Gain
 
     return "; ".join(Gain.from_json(found["gain"]).lines()[1:])
 
@@ -251,7 +253,7 @@ def _together(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:
-    from tvm.relay.collage.tuner.gain import Gain, percent
+    from tvm.relay.collage.cli.tt.gain import Gain, percent
 
     gain = Gain.from_json(found["gain"])
     sides = {side.name: side for side in gain.sides}

@@ -13,8 +13,8 @@ from harness import records
 from harness.resume import Book, Job
 from tt_runs import SHAPE, net
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.transfer.kernel import Kernel
-from tvm.relay.collage.transfer.log import read_ansor, trials_of
+from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
+from tvm.relay.collage.tuning.transfer.log import read_ansor, trials_of
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +110,7 @@ def test_the_table_of_choices_tells_how_good_they_are_and_what_lacks_is_named(tm
     ],
 )
 def test_a_kernel_whose_search_fails_does_not_keep_the_run_from_its_end(tmp_path, reply, is_done):
-    kernel = Kernel("work", "conv", "kind", ("sum",), (1, 16), 1e6)
+    kernel = AnsorKernel("work", "conv", "kind", ("sum",), (1, 16), 1e6)
     model = SimpleNamespace(
         candidate=SimpleNamespace(target="llvm", to_json=dict), kernels=[kernel]
     )

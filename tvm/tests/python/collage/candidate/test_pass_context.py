@@ -49,7 +49,7 @@ def test_entries_come_back_as_they_were():
 
 
 def test_code_stays_behind_and_is_named_once(caplog, monkeypatch):
-    monkeypatch.setattr(logs, "_warned", set())
+    monkeypatch.setattr(logs, "warned", set())
     config = {"tir.add_lower_pass": [(1, tvm.tir.transform.Simplify())], "tir.noalias": True}
     assert round_trip(config=config)[1] == ["tir.add_lower_pass"]
     with caplog.at_level(logging.WARNING), tvm.transform.PassContext(config=config):

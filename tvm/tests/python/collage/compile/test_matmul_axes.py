@@ -15,7 +15,7 @@ from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.fold_ops import EVALUATORS
 from tvm.relay.collage.compile.matmul_axes import _healed, matmul_axes, with_usual_names
 from tvm.relay.collage.compile.stock import stock_build
-from tvm.relay.collage.transfer.kernel import kernel_of
+from tvm.relay.collage.tuning.ansor_kernel import kernel_of
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((4, 32)).astype("float32")

@@ -21,10 +21,10 @@ from tvm.relay.collage.candidate.candidate import TUNING, candidate_module
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.measure.builder import build_module
 from tvm.relay.collage.plans.placement.made_with import tuning_of
-from tvm.relay.collage.transfer.shipped import NAME
 from tvm.relay.collage.tuning import TRANSFERRED, TuningRecords, load_records, records_in_force
-from tvm.relay.collage.tuning.ansor_records import TRANSFERRED_VERSION
+from tvm.relay.collage.tuning.ansor import TRANSFERRED_VERSION
 from tvm.relay.collage.tuning.records import mode
+from tvm.relay.collage.tuning.transfer.shipped import NAME
 
 BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 

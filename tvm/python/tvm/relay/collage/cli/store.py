@@ -25,7 +25,7 @@ from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
-from ..transfer.shipped import made, shipped_kernels, shipped_log
+from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
 from .parser import add_progress, is_json_lines
 
 _logger = logging.getLogger(__name__)
