@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cost model that remembers: what one process has tried, the next predicts from."""
 
+import functools
 import logging
 
 import numpy as np
@@ -22,10 +23,16 @@ def work(make):
     return task(make).work
 
 
-def trials(of, count, faster=1):
-    """Random schedules of a task; those of fewer loops are said to be faster."""
+@functools.cache
+def sampled(of):
+    """Random schedules of a task."""
     policy = auto_scheduler.SketchPolicy(of, auto_scheduler.RandomModel(), seed=1, verbose=0)
-    states = list(policy.sample_initial_population())[:count]
+    return list(policy.sample_initial_population())
+
+
+def trials(of, count, faster=1):
+    """Random schedules; those of fewer loops are said to be faster."""
+    states = sampled(of)[:count]
     assert len(states) == count
     inputs = [auto_scheduler.MeasureInput(of, state) for state in states]
     seconds = [1e-6 / faster * len(str(state)) for state in states]

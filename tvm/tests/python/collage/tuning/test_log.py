@@ -8,8 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import tvm
-from tuning_nets import KINDS, TARGET, dense, in_mode, kernel_source, some_context, some_lines
-from tvm import meta_schedule as ms
+from tuning_nets import KINDS, TARGET, dense, in_mode, kernel_source, some_context, write_log
 from tvm import relay
 from tvm.relay.collage.files.text import append_line
 from tvm.relay.collage.tuning import TuningLogError, load_records, read_log, records_in_force
@@ -19,21 +18,8 @@ from tvm.relay.collage.tuning.log import best_lines
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory):
     """A log of each kind, as TVM writes it, of two schedules; the second one is the faster."""
-    folder = tmp_path_factory.mktemp("logs")
-    paths, net = {}, dense()
-    for kind in ("autotvm", "ansor"):
-        paths[kind] = folder / f"{kind}.log"
-        slow, fast = some_lines(kind, net, 0, 2.0), some_lines(kind, net, 1, 1.0)
-        paths[kind].write_text("\n".join([*slow, *fast]) + "\n")
-    paths["metaschedule"] = folder / "metaschedule"
-    paths["metaschedule"].mkdir()
-    database = ms.database.JSONDatabase(work_dir=str(paths["metaschedule"]))
-    for choice, seconds in ((0, 2.0), (1, 1.0)):
-        found = some_context("metaschedule", net, choice, seconds)
-        for record in found.get_all_tuning_records():
-            database.commit_workload(record.workload.mod)
-            database.commit_tuning_record(record)
-    return paths
+    folder, trials = tmp_path_factory.mktemp("logs"), [(0, 2.0), (1, 1.0)]
+    return {kind: write_log(folder / kind, kind, dense(), trials) for kind in KINDS}
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -20,6 +20,7 @@ from typing import Any
 import tvm
 from tvm import auto_scheduler
 from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
+from tvm.auto_scheduler.loop_state import StateObject
 from tvm.auto_scheduler.measure import (
     MeasureErrorNo,
     MeasureInput,
@@ -27,6 +28,7 @@ from tvm.auto_scheduler.measure import (
     PythonBasedMeasureCallback,
 )
 from tvm.auto_scheduler.measure_record import dump_record_to_string, load_record_from_string
+from tvm.auto_scheduler.search_policy import SearchPolicy
 
 from ..compile.matmul_axes import matmul_axes, traced_alone
 from ..compile.thread_contexts import ThreadContexts
@@ -35,6 +37,7 @@ from .ansor_kernel import flat_key, kernel_of
 from .trial import Argument, build_kernel, tensor_arguments, threads_there, timed
 from .tuner import (
     TRANSFERRED,
+    Context,
     Line,
     Record,
     SearchOptions,
@@ -85,21 +88,21 @@ class Ansor(Tuner):
             for root, verbose in zip(roots, before, strict=True):
                 root.verbose = verbose
 
-    def contexts(self) -> Sequence[Any]:
+    def contexts(self) -> Sequence[Context]:
         return contexts_in_force(THREADS, FallbackContext, auto_scheduler.ApplyHistoryBest)
 
-    def records_in(self, contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    def records_in(self, contexts: Sequence[Context], target: tvm.target.Target) -> list[Record]:
         found: dict[tuple[str, Any], Any] = {}
         for key, rows in rows_by_precedence(contexts, target):
             for name, entry in rows.get(key, {}).items():
                 found.update({(name, args): value for args, value in entry.items()})
         return [_record(target, *workload, *value) for workload, value in found.items()]
 
-    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
+    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Context]:
         records = [load_record_from_string(line) for line in lines]
         return THREADS.entered(auto_scheduler.ApplyHistoryBest(records))
 
-    def line_of(self, row: Any, text: str) -> Line | None:
+    def line_of(self, row: object, text: str) -> Line | None:
         if not (isinstance(row, dict) and {"i", "r"} <= set(row)):
             return None
         key, target = row["i"][0][:2]
@@ -153,7 +156,7 @@ class Ansor(Tuner):
 
 
 def _record(
-    target: tvm.target.Target, name: str, args: tuple | None, state: Any, cost: float
+    target: tvm.target.Target, name: str, args: tuple | None, state: StateObject, cost: float
 ) -> Record:
     key = name if args is None else json.dumps([name, *args])
     row = {
@@ -192,12 +195,12 @@ def effort(trials: int) -> dict[str, int]:
 class _Learn(PythonBasedMeasureCallback):
     """A cost model's way to learn from each round of trials."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: auto_scheduler.XGBModel) -> None:
         super().__init__()
         self._model = model
 
     def callback(
-        self, policy: Any, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
+        self, policy: SearchPolicy, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]
     ) -> None:
         self._model.learn(inputs, results)
 

@@ -20,6 +20,7 @@ from typing import Any
 from tvm import te
 from tvm.auto_scheduler import SearchTask
 from tvm.auto_scheduler.utils import decode_workload_key
+from tvm.te.tensor import Operation
 
 from ..compile.matmul_axes import with_usual_names
 
@@ -101,7 +102,7 @@ def kernels_in(lines: Iterable[str]) -> dict[str, AnsorKernel]:
     return found
 
 
-def _read(operations: Sequence[Any]) -> tuple[list[str], list[str]]:
+def _read(operations: Sequence[Operation]) -> tuple[list[str], list[str]]:
     """Return the class's lines, and each stage's role.
 
     A role is the stage's number among those that are no padding, or says whose padding it is.
@@ -109,7 +110,7 @@ def _read(operations: Sequence[Any]) -> tuple[list[str], list[str]]:
     texts: list[str] = []
     roles: list[str] = []
     # What readers of a tensor read, by its operation: padding is read through.
-    names: dict[Any, str] = {}
+    names: dict[Operation, str] = {}
     for place, operation in enumerate(operations):
         inputs = [tensor.op for tensor in operation.input_tensors]
         text = _erased(operation, [names[each] for each in inputs])
@@ -129,11 +130,11 @@ def _numbered(roles: Sequence[str], place: int) -> str:
     return f"{roles[place]} {earlier}" if earlier else roles[place]
 
 
-def _is_padding(operation: Any, text: str) -> bool:
+def _is_padding(operation: Operation, text: str) -> bool:
     return len(set(operation.input_tensors)) == 1 and bool(_PADS.match(text.partition(": ")[2]))
 
 
-def _erased(operation: Any, inputs: Sequence[str]) -> str:
+def _erased(operation: Operation, inputs: Sequence[str]) -> str:
     """Return what an operation computes, without integers, its inputs by their names."""
     if isinstance(operation, te.PlaceholderOp):
         return f"input of {len(operation.output(0).shape)} dimensions, {operation.output(0).dtype}"

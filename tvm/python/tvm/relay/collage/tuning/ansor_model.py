@@ -8,19 +8,19 @@ features of the last trials are kept in a file beside the log. Test: tuning/test
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
+import io
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tvm import auto_scheduler
+from tvm.auto_scheduler import MeasureInput, MeasureResult
 from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
+from ..files.text import write_whole
 from ..process_wide.logs import warn_once
 
 _logger = logging.getLogger(__name__)
@@ -58,11 +58,11 @@ class KeptModel(auto_scheduler.XGBModel):
         """The number of trials that it has learnt from."""
         return len(self._seconds)
 
-    def update(self, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    def update(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Do nothing: TVM's search calls it only before it makes more trials, which the last ones
         of each search would never come to."""
 
-    def learn(self, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+    def learn(self, inputs: Sequence[MeasureInput], results: Sequence[MeasureResult]) -> None:
         """Learn from new trials; those that failed teach nothing, to TVM's model neither."""
         ran = [pair for pair in zip(inputs, results, strict=True) if not pair[1].error_no]
         if not ran:
@@ -122,24 +122,21 @@ class KeptModel(auto_scheduler.XGBModel):
     def _save(self) -> None:
         """Write what is remembered; a warning where that cannot be: only time is lost."""
         counts = [len(rows) for rows in self._features]
-        temporary = self._path.with_suffix(f".{os.getpid()}.tmp.npz")
+        content = io.BytesIO()
+        np.savez_compressed(
+            content,
+            counts=np.asarray(counts),
+            features=np.concatenate(self._features),
+            seconds=np.asarray(self._seconds),
+            tasks=np.asarray(self._tasks),
+        )
         try:
-            np.savez_compressed(
-                temporary,
-                counts=np.asarray(counts),
-                features=np.concatenate(self._features),
-                seconds=np.asarray(self._seconds),
-                tasks=np.asarray(self._tasks),
-            )
-            os.replace(temporary, self._path)
+            write_whole(str(self._path), content.getvalue())
         except OSError as error:
             warn_once(f"what was learnt cannot be kept in {self._path}: {error}; make room there")
-        finally:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
 
 
-def _digest(task: Any) -> str:
+def _digest(task: auto_scheduler.SearchTask) -> str:
     """Return what names the kernel and the target: on another machine its best trial takes another
     time."""
     return hashlib.sha256(f"{task.workload_key}|{task.target}".encode()).hexdigest()[:16]

@@ -26,6 +26,7 @@ from ..compile.thread_contexts import ThreadContexts
 from ..files.text import append_line
 from .trial import Argument, build_kernel, tensor_arguments, timed
 from .tuner import (
+    Context,
     Line,
     Record,
     SearchOptions,
@@ -53,19 +54,19 @@ class AutoTVM(Tuner):
         """Tell that builds always consult records, for the schedules that others do not make."""
         return True
 
-    def contexts(self) -> Sequence[Any]:
+    def contexts(self) -> Sequence[Context]:
         return contexts_in_force(THREADS, FallbackContext, autotvm.task.ApplyHistoryBest)
 
-    def records_in(self, contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    def records_in(self, contexts: Sequence[Context], target: tvm.target.Target) -> list[Record]:
         found: dict[Any, Any] = {}
         for key, rows in rows_by_precedence(contexts, target):
             found.update({row[1]: pair for row, pair in rows.items() if row[0] == key})
         return [_record(target, *pair) for pair in found.values()]
 
-    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
+    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Context]:
         return THREADS.entered(autotvm.apply_history_best([decode(line) for line in lines]))
 
-    def line_of(self, row: Any, text: str) -> Line | None:
+    def line_of(self, row: object, text: str) -> Line | None:
         if not (isinstance(row, dict) and {"input", "config", "result"} <= set(row)):
             return None
         target, name, args = row["input"][:3]

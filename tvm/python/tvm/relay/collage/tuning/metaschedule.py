@@ -30,7 +30,7 @@ from tvm.meta_schedule.utils import derived_object
 from ..files.text import append_line, parse_json
 from ..process_wide.logs import warn_once
 from .trial import Argument, build_kernel, timed
-from .tuner import CannotTravel, Line, Record, SearchOptions, Task, Tuner, of_task
+from .tuner import CannotTravel, Context, Line, Record, SearchOptions, Task, Tuner, of_task
 
 _logger = logging.getLogger(__name__)
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
@@ -56,11 +56,11 @@ class MetaSchedule(Tuner):
         """Tell that builds fail without a database, be it an empty one."""
         return self.is_enabled() and Database.current() is None
 
-    def contexts(self) -> Sequence[Any]:
+    def contexts(self) -> Sequence[Context]:
         database = Database.current()
         return [] if database is None else [database]
 
-    def records_in(self, contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    def records_in(self, contexts: Sequence[Context], target: tvm.target.Target) -> list[Record]:
         """Return the best record of each workload in the innermost database, whatever its target,
         as TVM looks it up."""
         if not contexts:
@@ -74,14 +74,14 @@ class MetaSchedule(Tuner):
             return [_record(text) for text in read_pairs(Path(folder))]
 
     @contextlib.contextmanager
-    def using(self, lines: Sequence[str]) -> Iterator[Any]:
+    def using(self, lines: Sequence[str]) -> Iterator[Context]:
         with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
             _write_pairs(Path(folder), lines)
             database = JSONDatabase(work_dir=folder, allow_missing=False)
         with database:
             yield database
 
-    def line_of(self, row: Any, text: str) -> Line | None:
+    def line_of(self, row: object, text: str) -> Line | None:
         if not (isinstance(row, list) and len(row) == 2 and isinstance(row[1], list)):
             return None
         [workload, *_], [_, costs, target, *_] = row

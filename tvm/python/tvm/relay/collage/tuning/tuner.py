@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import tvm
 
@@ -19,6 +19,8 @@ from ..compile.thread_contexts import ThreadContexts
 from ..errors import CollageError
 from .ansor_kernel import AnsorKernel
 
+# TVM's object that has records in force: a DispatchContext, or a database.
+Context: TypeAlias = Any
 # A schedule that was found for another kernel.
 TRANSFERRED = "transferred"
 
@@ -97,22 +99,22 @@ class Tuner(Protocol):
         """Return a context without warnings for kernels that have no record."""
         return contextlib.nullcontext()
 
-    def contexts(self) -> Sequence[Any]:
+    def contexts(self) -> Sequence[Context]:
         """Return what has records in force, innermost first. CannotTravel.
 
         What `DispatchContext.update` has set is left out: TVM's own passes do that in each build.
         """
         ...
 
-    def records_in(self, contexts: Sequence[Any], target: tvm.target.Target) -> list[Record]:
+    def records_in(self, contexts: Sequence[Context], target: tvm.target.Target) -> list[Record]:
         """Return the record that a build for `target` would use for each workload. CannotTravel."""
         ...
 
-    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Any]:
+    def using(self, lines: Sequence[str]) -> contextlib.AbstractContextManager[Context]:
         """Return a context in which builds use these lines of a log; it gives what has them."""
         ...
 
-    def line_of(self, row: Any, text: str) -> Line | None:
+    def line_of(self, row: object, text: str) -> Line | None:
         """Return the trial that a line tells, `row` as JSON; None for another tuner's.
 
         ValueError, TypeError, LookupError for what is no line.
@@ -134,7 +136,7 @@ def of_task(known: Sequence[Line], task: Task) -> list[Line]:
     return [line for line in known if line.workload == task.workload]
 
 
-def contexts_in_force(threads: ThreadContexts, outermost: type, usable: type) -> list[Any]:
+def contexts_in_force(threads: ThreadContexts, outermost: type, usable: type) -> list[Context]:
     """Return the contexts of AutoTVM or Ansor that a build asks, innermost first. CannotTravel for
     one whose records cannot be read."""
     contexts = []
@@ -150,7 +152,7 @@ def contexts_in_force(threads: ThreadContexts, outermost: type, usable: type) ->
 
 
 def rows_by_precedence(
-    contexts: Sequence[Any], target: tvm.target.Target
+    contexts: Sequence[Context], target: tvm.target.Target
 ) -> Iterator[tuple[str, Mapping[Any, Any]]]:
     """Yield keys of `target` and the rows to look them up in, of ApplyHistoryBest contexts
     (AutoTVM's or Ansor's, innermost first): those that TVM asks first come last."""

@@ -30,9 +30,9 @@ _GAIN = 0.99
 
 
 def list_tasks(candidate: dict[str, Any], tuner: str) -> list[dict[str, Any]]:
-    """Return workload and name of each task in a candidate (its JSON form), and the kernel of
+    """Return `workload` and `name` of each task in a candidate (its JSON form), and the `kernel` of
     Ansor's."""
-    _, tasks = tasks_of(_text(candidate), tuner)
+    _, tasks = tasks_of(text_of(candidate), tuner)
     return [
         {
             "workload": task.workload,
@@ -50,7 +50,7 @@ def tune_task(candidate: dict[str, Any], workload: str, options: dict[str, Any])
     LookupError when the candidate has no such task.
     """
     asked = SearchOptions(**options)
-    target, tasks = tasks_of(_text(candidate), asked.tuner)
+    target, tasks = tasks_of(text_of(candidate), asked.tuner)
     task = next((each for each in tasks if each.workload == workload), None)
     if task is None:
         raise LookupError(f"the candidate has no {asked.tuner} task {workload:.80}")
@@ -86,7 +86,8 @@ def trials_in(log: str, tuner: str, target: str) -> list[Line]:
     return [line for line in lines if (line.kind, line.target) == (tuner, target)]
 
 
-def _text(candidate: dict[str, Any]) -> str:
+def text_of(candidate: dict[str, Any]) -> str:
+    """Return the JSON form of a candidate as text, by which its tasks are kept."""
     return json.dumps(candidate, sort_keys=True)
 
 

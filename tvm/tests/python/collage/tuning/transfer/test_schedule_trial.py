@@ -30,16 +30,15 @@ BLOCKS = [["SP", 2, 1, 24, [8], 1], ["RE", 2, [1, 0, 3, 2]], ["AN", 2, 3, 2]]
 
 
 def candidate(mod):
-    return candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
+    return candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net").to_json()
 
 
 def tried(mod, tmp_path, *sources):
     """What trials on the one kernel of a module come to."""
-    text = json.dumps(candidate(mod).to_json())
-    [found] = schedule_trial.list_kernels(text)
-    log = str(tmp_path / "log.jsonl")
+    net, log = candidate(mod), str(tmp_path / "log.jsonl")
+    [found] = worker.list_tasks(net, "ansor")
     return [
-        schedule_trial.transfer(text, found["workload"], each.to_json(), log) for each in sources
+        schedule_trial.transfer(net, found["workload"], each.to_json(), log) for each in sources
     ]
 
 
@@ -191,9 +190,9 @@ def test_the_reference_runs_once_a_kernel_on_a_device(tmp_path):
 
     def outcomes_of(mod, *sources):
         """Of trials on the one kernel of a module."""
-        text = json.dumps(candidate(mod).to_json())
-        [found] = schedule_trial.list_kernels(text)
-        arguments = {"candidate": text, "workload": found["workload"], "log": str(tmp_path / "log")}
+        net = candidate(mod)
+        [found] = worker.list_tasks(net, "ansor")
+        arguments = {"candidate": net, "workload": found["workload"], "log": str(tmp_path / "log")}
         step = f"{schedule_trial.__name__}:transfer"
         return [
             trial.with_device(run, step, {**arguments, "source": each.to_json()}, "", 1)["outcome"]
@@ -211,6 +210,7 @@ def test_the_reference_runs_once_a_kernel_on_a_device(tmp_path):
 
 
 def test_a_kernel_that_the_candidate_has_not_is_refused(tmp_path):
-    text = json.dumps(candidate(dense()).to_json())
     with pytest.raises(LookupError, match="no kernel .*absent"):
-        schedule_trial.transfer(text, "absent", source([]).to_json(), str(tmp_path / "log"))
+        schedule_trial.transfer(
+            candidate(dense()), "absent", source([]).to_json(), str(tmp_path / "log")
+        )

@@ -48,7 +48,7 @@ def faked(workers, tmp_path, *sources):
     module = transfer_fakes.__name__
     options = TransferOptions(
         trial_seconds=20.0,
-        list_step=f"{module}:list_kernels",
+        list_step=f"{module}:list_tasks",
         trial_step=f"{module}:transfer",
     )
     return Transfer(sources, tmp_path / "log.jsonl", workers, options)

@@ -21,12 +21,12 @@ from ...importer.onnx_file import check_is_file
 from ...tuning import TuningLogError
 from ...tuning.ansor_kernel import AnsorKernel, to_comment
 from ...tuning.log import best_lines, kernels_of
-from ...tuning.transfer.kernel_text import texts_of
 from ...tuning.transfer.log import read_given
 from ...tuning.transfer.sources import HOW_TO_TELL, are_timed, distil, shares
 from ...tuning.tuner import Line
 from ..parser import add_progress
 from .common import add_model, add_output, kernels_of_model, positive, print_facts
+from .kernel_text import texts_of
 
 
 def add_actions(add: Any) -> None:

@@ -17,7 +17,6 @@ from ...tuning.ansor import NAME as ANSOR
 from ...tuning.ansor_kernel import AnsorKernel
 from ...tuning.from_options import check_cost_model
 from ...tuning.model import autoschedule, count_untried, one_worker, transfer_to
-from ...tuning.transfer.kernel_text import texts_of
 from ...tuning.transfer.log import read_ansor, transfer_seconds
 from ...tuning.transfer.sources import sources_of
 from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial, best_of, outcomes
@@ -45,6 +44,7 @@ from .common import (
     untried_text,
     wanted_kernels,
 )
+from .kernel_text import texts_of
 from .timeline import model_seconds, timeline
 
 _LOOK_SECONDS = 60.0

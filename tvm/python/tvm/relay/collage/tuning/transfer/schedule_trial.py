@@ -16,7 +16,8 @@ from typing import Any
 
 import numpy as np
 import tvm
-from tvm.auto_scheduler import LayoutRewriteOption, SearchTask
+from tvm.auto_scheduler import ComputeDAG, LayoutRewriteOption, SearchTask
+from tvm.auto_scheduler.loop_state import StateObject
 from tvm.auto_scheduler.measure_record import load_record_from_string
 
 from ...compile import fast_passes
@@ -36,7 +37,7 @@ from ..trial import (
     seconds_of_kernel,
     tensor_arguments,
 )
-from ..worker import tasks_of
+from ..worker import tasks_of, text_of
 from .adapt import Misfit, Step, adapt
 from .log import Source, read_ansor, steps_of
 
@@ -63,27 +64,24 @@ _OLD_LAYOUT, _NEW_LAYOUT = "ori_placeholder_layout", "new_placeholder_layout"
 REFERENCE_SECONDS = 60.0
 
 
-def list_kernels(candidate: str) -> list[dict[str, Any]]:
-    """Return the kernels of a candidate (the text of its JSON form), in JSON form."""
-    _, tasks = tasks_of(candidate, NAME)
-    return [task.kernel.to_json() for task in tasks if task.kernel]
-
-
-def transfer(candidate: str, workload: str, source: dict[str, Any], log: str) -> dict[str, Any]:
-    """Try a source's schedule on the candidate's kernel of this workload, unless the log has that
-    trial; a new one is appended to the log.
+def transfer(
+    candidate: dict[str, Any], workload: str, source: dict[str, Any], log: str
+) -> dict[str, Any]:
+    """Try a source's schedule on the kernel of this workload in a candidate (its JSON form), unless
+    the log has that trial; a new one is appended to the log.
 
     Returns `outcome`, of OUTCOMES, `seconds` (None unless it was timed) and `reason`. LookupError
     when the candidate has no such kernel.
     """
     with fast_passes():
-        return trials_on(candidate, workload, log).of(Source.from_json(source))
+        return trials_on(text_of(candidate), workload, log).of(Source.from_json(source))
 
 
 # A worker gets one kernel's trials after the other: what they share is kept for the next.
 @functools.lru_cache(maxsize=1)
 def trials_on(candidate: str, workload: str, log: str) -> KernelTrials:
-    """Return the trials on a candidate's kernel. LookupError when it has no such kernel."""
+    """Return the trials on a kernel of a candidate (the text of its JSON form). LookupError when it
+    has no such kernel."""
     for task in tasks_of(candidate, NAME)[1]:
         if task.kernel and task.workload == workload:
             return KernelTrials(task.kernel, task.work, log)
@@ -163,7 +161,7 @@ class KernelTrials:
             return FAILED, None, last_line(error)
         return (outcome, None, reason) if outcome else (ADAPTED, costs, "")
 
-    def _racing(self, state: Any) -> str:
+    def _racing(self, state: StateObject) -> str:
         """Return which loop of a state sums into one number by several threads or lanes; "" for
         none.
 
@@ -180,7 +178,7 @@ class KernelTrials:
         found = state.stages[stage].iters[loop].range
         return None if found is None else int(found.extent)
 
-    def _state(self, steps: Sequence[Step]) -> Any:
+    def _state(self, steps: Sequence[Step]) -> StateObject:
         if not steps:
             return self._dag.get_init_state().state_object
         return load_record_from_string(self._line(steps, [[0.0], 0, 0.0, 0]))[0].state
@@ -195,13 +193,13 @@ class KernelTrials:
         }
         return json.dumps(row)
 
-    def _laid_out(self, state: Any) -> Any:
+    def _laid_out(self, state: StateObject) -> ComputeDAG:
         """Return the computation that a build has with the record of a state: its weights are as
         the schedule reads them."""
         is_same = self._layout == LayoutRewriteOption.NO_REWRITE
         return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
-    def _check(self, function: Any, laid_out: Any) -> Sequence[str]:
+    def _check(self, function: tvm.runtime.Module, laid_out: ComputeDAG) -> Sequence[str]:
         """Do what compare() says; what it compares with is computed where it is not known yet."""
         if self._reference is None:
             schedule, tensors = self._dag.apply_steps_from_state(self._dag.get_init_state())
@@ -229,7 +227,7 @@ class KernelTrials:
             found = ask() or (FAILED, "what it is compared with was lost")
         return found
 
-    def _layouts(self, laid_out: Any) -> list[tuple[int, str, str]]:
+    def _layouts(self, laid_out: ComputeDAG) -> list[tuple[int, str, str]]:
         """Return of each argument that the computation which _laid_out gave reads in another
         layout: its place, its layout and that one."""
         found = []
@@ -247,7 +245,9 @@ class KernelTrials:
 TRUTHS: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {}
 
 
-def find_truth(kernels: Sequence[Any], digest: str, arguments: Sequence[Argument]) -> None:
+def find_truth(
+    kernels: Sequence[tvm.runtime.Module], digest: str, arguments: Sequence[Argument]
+) -> None:
     """Run the reference, for compare()."""
     [reference] = kernels
     TRUTHS.clear()
@@ -256,7 +256,7 @@ def find_truth(kernels: Sequence[Any], digest: str, arguments: Sequence[Argument
 
 
 def compare(
-    kernels: Sequence[Any],
+    kernels: Sequence[tvm.runtime.Module],
     digest: str,
     arguments: Sequence[Argument],
     layouts: Sequence[tuple[int, str, str]],
@@ -283,7 +283,7 @@ def _layout_of(text: str) -> int:
     return json.loads(text)["i"][0][4]
 
 
-def _outputs(function: Any, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def _outputs(function: tvm.runtime.Module, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     values = [tvm.nd.array(array, tvm.cpu()) for array in arrays]
     function(*values)
     # What it reads is among them, and the same both times unless it was written to.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-import json
 import logging
 import math
 import time
@@ -25,8 +24,10 @@ from ...exec.reply import Reply
 from ...exec.resolve import path_of
 from ...machine.cpu_lock import OnWait
 from ...options.named import option
+from ..ansor import NAME as ANSOR
 from ..ansor_kernel import AnsorKernel
 from ..resources import Budget, Workers
+from ..worker import list_tasks
 from . import schedule_trial
 from .log import Source, note_trial, trial_key, trials_of
 
@@ -60,7 +61,7 @@ class TransferOptions:
     trial_seconds: float = 30.0  # for one trial, its build with it
     most: int | None = None  # schedules that are tried on one kernel; None for all
     # What a worker does; tests put fakes there.
-    list_step: str = path_of(schedule_trial.list_kernels)
+    list_step: str = path_of(list_tasks)
     trial_step: str = path_of(schedule_trial.transfer)
 
 
@@ -83,13 +84,14 @@ class Transfer:
 
     def kernels(self, candidate: CandidateModule, seconds: float = 300.0) -> list[AnsorKernel]:
         """Return the kernels of a candidate that Ansor has schedules for. TransferError."""
-        reply = self._call(self._options.list_step, {"candidate": _text(candidate)}, seconds)
+        arguments = {"candidate": candidate.to_json(), "tuner": ANSOR}
+        reply = self._call(self._options.list_step, arguments, seconds)
         if reply.outcome != "ok":
             raise TransferError(
                 f"the kernels of {candidate.label} cannot be found ({reply.message}): "
                 + _advice(reply, "build it with TVM alone, which may say why")
             )
-        return [AnsorKernel.from_json(fields) for fields in reply.value]
+        return [AnsorKernel.from_json(task["kernel"]) for task in reply.value]
 
     def sources_for(self, kernel: AnsorKernel) -> list[Source]:
         """Return the sources of a kernel's class, the nearest in size first."""
@@ -165,7 +167,7 @@ class Transfer:
         """Return how the worker did. TransferError where the trial was not made to its end, and the
         schedule did not end it."""
         arguments = {
-            "candidate": _text(candidate),
+            "candidate": candidate.to_json(),
             "workload": kernel.workload,
             "source": source.to_json(),
             "log": str(self._log),
@@ -222,7 +224,3 @@ def _advice(reply: Reply, otherwise: str) -> str:
 
 def _told(reply: Reply) -> str:
     return f"{reply.message}; " + _advice(reply, "")
-
-
-def _text(candidate: CandidateModule) -> str:
-    return json.dumps(candidate.to_json(), sort_keys=True)

@@ -3,7 +3,7 @@
 
 TVM's own name of it joins the names of its operators, whose dots are underscores there. Operators'
 names have underscores of their own, so they are found by TVM's list of operators. Test:
-tuning/transfer/test_kernel_text.py.
+cli/test_tt_kernel_text.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import tvm
 
-from ..ansor_kernel import AnsorKernel
+from ...tuning.ansor_kernel import AnsorKernel
 
 _BEFORE = re.compile(r".*?fused_")
 # What says how an operator is computed, and not what it is.

@@ -5,8 +5,8 @@ import json
 
 import pytest
 from transfer_nets import conv, task
+from tvm.relay.collage.cli.tt.kernel_text import kernel_text, operators_in, texts_of
 from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
-from tvm.relay.collage.tuning.transfer.kernel_text import kernel_text, operators_in, texts_of
 
 BLOCKED = [1, 8, 56, 56, 8, 8, 8, 3, 3, 8, 8, 1, 8, 1, 1, 8]
 
