@@ -132,7 +132,7 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     tried = [Trial(source([]), "invalid", None, "5 does not divide 7")] * 2
     tried += [Trial(source([]), "died", None, "timeout"), Trial(source([]), "adapted", 2e-3)]
     trials = {kernel(conv).workload: tried, kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 0
     text = capsys.readouterr().out
@@ -209,7 +209,7 @@ def test_a_transfer_without_a_schedule_has_nothing_to_compare(
     log, tmp_path, opened, monkeypatch, capsys
 ):
     trials = {kernel(conv).workload: [], kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 1
     assert "not compared" not in capsys.readouterr().out

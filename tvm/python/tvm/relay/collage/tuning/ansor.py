@@ -109,7 +109,7 @@ class Ansor(Tuner):
         costs, error_no = row["r"][:2]
         seconds = None if error_no else sum(costs) / len(costs)
         origin = TRANSFERRED if row.get("v") == TRANSFERRED_VERSION else NAME
-        return Line(NAME, flat_key(key), target, seconds, text, origin)
+        return Line(NAME, flat_key(key), target, seconds=seconds, text=text, origin=origin)
 
     def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
         """Return the fused kernels that reduce something."""
@@ -121,7 +121,7 @@ class Ansor(Tuner):
             kernel_of(each, each.desc, int(count)) for each, count in zip(found, calls, strict=True)
         ]
         return [
-            Task(kernel.workload, kernel.name, each, kernel)
+            Task(kernel.workload, kernel.name, each, kernel=kernel)
             for kernel, each in zip(kernels, found, strict=True)
         ]
 
@@ -169,7 +169,7 @@ def _record(
     # The output's shape ends the workload's arguments; where it begins they do not tell.
     dims = [dim for dim in args or () if isinstance(dim, int)]
     sizes = itertools.accumulate(reversed(dims), operator.mul)
-    return Record(NAME, line, line, frozenset(sizes))
+    return Record(NAME, line, line, sizes=frozenset(sizes))
 
 
 # A worker searches one task after the other: what it has learnt serves the next.

@@ -72,7 +72,9 @@ class AutoTVM(Tuner):
         target, name, args = row["input"][:3]
         costs, error_no = row["result"][:2]
         seconds = None if error_no else sum(costs) / len(costs)
-        return Line(self.name, _workload(name, args), target, seconds, text, self.name)
+        return Line(
+            self.name, _workload(name, args), target, seconds=seconds, text=text, origin=self.name
+        )
 
     def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
         """Return the operators, each once for each template that TVM could use for it."""
@@ -114,7 +116,9 @@ def _record(
     result = autotvm.MeasureResult(result.costs, result.error_no, 0.0, 0.0)
     line = encode(autotvm.MeasureInput(target, inp.task, inp.config), result)
     tensors = [arg for arg in inp.task.args if isinstance(arg, tuple) and arg[0] == "TENSOR"]
-    return Record(AutoTVM.name, line, line, frozenset(math.prod(arg[1]) for arg in tensors[:1]))
+    return Record(
+        AutoTVM.name, line, line, sizes=frozenset(math.prod(arg[1]) for arg in tensors[:1])
+    )
 
 
 def _measure(entry: autotvm.MeasureInput) -> autotvm.MeasureResult:

@@ -152,7 +152,7 @@ def tuning_run(
         progress=functools.partial(steps, "tuning", options.progress),
     )
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
-    run = TuningRun(run_options, target, pool, device)
+    run = TuningRun(run_options, target, pool, device=device)
     try:
         # All candidates in one mode: a build has one. Where only shipped records are judged it is
         # the user's own until one of them is used, and the guard has the last word.

@@ -87,7 +87,14 @@ class MetaSchedule(Tuner):
         [workload, *_], [_, costs, target, *_] = row
         is_timed = bool(costs) and max(costs) < _FAILED_SECONDS
         seconds = sum(costs) / len(costs) if is_timed else None
-        return Line(self.name, workload, str(tvm.target.Target(target)), seconds, text, self.name)
+        return Line(
+            self.name,
+            workload,
+            str(tvm.target.Target(target)),
+            seconds=seconds,
+            text=text,
+            origin=self.name,
+        )
 
     def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
         """Return the fused kernels that reduce something."""
@@ -166,7 +173,7 @@ def _record(text: str) -> Record:
     identity = json.dumps([workload[0], trace])
     tensors = [argument for argument in arguments if argument[0] == "TENSOR"]
     sizes = frozenset(math.prod(tensor[2]) for tensor in tensors[-1:])
-    return Record(MetaSchedule.name, text, identity, sizes)
+    return Record(MetaSchedule.name, text, identity, sizes=sizes)
 
 
 def _reduces(function: tvm.tir.PrimFunc) -> bool:

@@ -70,10 +70,12 @@ def open_model(
 
     CollageError, of which ModuleError is for inputs with open dimensions.
     """
-    check_fixed_shapes(mod, None, "a search for schedules", shape_flags, label)
+    check_fixed_shapes(mod, None, "a search for schedules", how=shape_flags, file=label)
     with tvm.transform.PassContext(opt_level=3):
         prepared = prepare(mod, target=target)
-    candidate = candidate_module(prepared, "tvm", target, {"opt_level": 3}, label)
+    candidate = candidate_module(
+        prepared, "tvm", target, build_options={"opt_level": 3}, label=label
+    )
     return Model(candidate, Transfer([], Path(), workers).kernels(candidate))
 
 
@@ -135,7 +137,9 @@ def autoschedule(
                 continue
             limit = budget.limit(len(kernels) - done)
             with budget.spending(waiting(on_step, *step)):
-                reply = _search(workers, model.candidate, kernel.workload, asked, limit)
+                reply = _search(
+                    workers, model.candidate, kernel.workload, options=asked, limit=limit
+                )
             if reply.outcome != "ok":
                 reason = f"{reply.outcome}: {reply.message}"
                 unfinished[kernel.workload] = Unfinished(reason, reply.outcome == "timeout")

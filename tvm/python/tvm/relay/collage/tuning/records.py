@@ -132,7 +132,7 @@ class TuningRecords:
     def from_json(cls, fields: Mapping[str, Iterable[str]]) -> TuningRecords:
         """Undo to_json, but for what tells them apart: for builds alone."""
         rows = [(kind, text) for kind, texts in fields.items() for text in texts]
-        return cls(Record(kind, text, text, frozenset()) for kind, text in rows)
+        return cls(Record(kind, text, text, sizes=frozenset()) for kind, text in rows)
 
     def Summary(self) -> str:
         """Return a text such as "2 ansor, 10 transferred records 3f2a9c0d11aa22bb"."""

@@ -97,7 +97,7 @@ class TuningRun:
             options.sources,
             Path(options.search.log),
             self._searchers,
-            ON_DEVICE if device else TransferOptions(),
+            options=ON_DEVICE if device else TransferOptions(),
         )
         self._budget = Budget(options.seconds, is_timed_here=device is None)
         self._tasks: dict[str, list[str]] = {}  # by candidate
@@ -128,7 +128,9 @@ class TuningRun:
                 on_step(self._names[workload], done, len(owners))
                 limit = self._budget.limit(len(owners) - done)
                 on_wait = waiting(on_step, done, len(owners))
-                self._tune(workload, candidate, trials.get(workload, []), limit, on_wait)
+                self._tune(
+                    workload, candidate, trials.get(workload, []), limit=limit, on_wait=on_wait
+                )
         self._judge(owners, estimate)
 
     def may_tune(self, mod: tvm.IRModule) -> bool:
@@ -196,7 +198,9 @@ class TuningRun:
         if kernel and sources:
             before = self._budget.left
             try:
-                found = self._transfer.to_kernel(candidate, kernel, self._budget, limit, on_wait)
+                found = self._transfer.to_kernel(
+                    candidate, kernel, self._budget, seconds=limit, on_wait=on_wait
+                )
             except TransferError as error:
                 self._give_up(workload, str(error))
                 return
@@ -204,7 +208,7 @@ class TuningRun:
             self.transferred[workload] = found
             _logger.info("transferred to %s: %s, %s", name, outcomes(found), best_of(found))
         if not is_searched and limit > 0:
-            self._search(workload, candidate, limit, on_wait)
+            self._search(workload, candidate, limit, on_wait=on_wait)
 
     def _search(
         self, workload: str, candidate: CandidateModule, limit: float, on_wait: OnWait

@@ -63,7 +63,7 @@ def timed(build: Callable[[], tuple[tvm.runtime.Module, Sequence[Argument]]]) ->
         if fault_of(failure, kills_before):
             raise
         error = failure
-    return Timed(costs, error, began, time.time() - began)
+    return Timed(costs, error, began, took=time.time() - began)
 
 
 def build_kernel(target: tvm.target.Target, *what: Any) -> tvm.runtime.Module:
@@ -175,7 +175,7 @@ def run_kernels(
                 export(kernel, file, **({"cc": device.compiler} if device.compiler else {}))
         there = {"function": path_of(function), "files": files, "arguments": arguments}
         call = {"function": path_of(load_and_call), "arguments": there}
-        reply = device.run(Job("call", call, seconds, tuple(files)))
+        reply = device.run(Job("call", call, seconds, files=tuple(files)))
     if reply.fault and reply.fault not in PASSING:
         raise MachineFault(reply.fault, f"on the device: {reply.message}")
     if reply.outcome != "ok":

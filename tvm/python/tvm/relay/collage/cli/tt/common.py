@@ -192,7 +192,7 @@ def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
     with one_step("finding kernels", path.name, options.progress):
         with ended_by_interrupt(line_of("interrupted", options)):
             mod = onnx_module(path, dict(options.shape))
-        return open_model(mod, target, path.name, workers)
+        return open_model(mod, target, path.name, workers=workers)
 
 
 def kernels_of_model(path: Path, options: argparse.Namespace) -> list[AnsorKernel]:

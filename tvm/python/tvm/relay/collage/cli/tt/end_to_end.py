@@ -61,7 +61,7 @@ def compare_records(
         for done, name in enumerate(names):
             on_step(f"building {name}", done, len(names) + 1)
             library = str(Path(folder, f"{done}.so"))
-            [reply] = workers.run([_job(candidate, tuned[name], library, build_seconds)])
+            [reply] = workers.run([_job(candidate, tuned[name], library, seconds=build_seconds)])
             if reply.outcome != "ok":
                 cost = Cost.failed(CostStatus.COMPILE_FAILED, reply.message)
                 failed.append(Comparison(name, cost))

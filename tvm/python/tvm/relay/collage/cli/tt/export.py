@@ -73,7 +73,7 @@ def _export(options: argparse.Namespace) -> int:
         for done, name in enumerate(lacking):
             check_file_path(str(files[name]), "--output")
             on_step(name, done, len(lacking))
-            _run(options.python, name, options.batch, files[name])
+            _run(options.python, name, options.batch, file=files[name])
     facts = {"written": lacking, "kept": kept}
     print_facts(options, {**facts, "folder": str(options.output)})
     return 0

@@ -137,15 +137,15 @@ def compare_searches(
         if cut is not None:
             records[name] = records_of(best_lines(lines_within(moments, cut)), target)
             times[name] = cut
-    found = compare_records(model.candidate, records, workers, rounds, on_step=on_step)
+    found = compare_records(model.candidate, records, workers, rounds=rounds, on_step=on_step)
     by_name = {item.name: item for item in found}
     sides = [_side(by_name[name], by_name[UNTUNED], times[name]) for name in times]
     trials = {TRANSFERRED: len(goal), ANSOR: len(searched)}
-    return Gain(Path(model.candidate.label).stem, tuple(sides), trials, matching)
+    return Gain(Path(model.candidate.label).stem, tuple(sides), trials, matching_seconds=matching)
 
 
 def _side(item: Comparison, untuned: Comparison, search_seconds: float) -> Side:
     if not item.samples or not untuned.samples:
-        return Side(item.name, search_seconds, None, None, item.cost.Summary())
+        return Side(item.name, search_seconds, None, seconds=None, failure=item.cost.Summary())
     ratio = paired_ratio(untuned.samples, item.samples)
-    return Side(item.name, search_seconds, ratio, item.cost.seconds)
+    return Side(item.name, search_seconds, ratio, seconds=item.cost.seconds)

@@ -87,7 +87,7 @@ class Row:
 
     @property
     def question(self) -> Question:
-        return Question(self.model, self.log, self.inputs, self.rounds, self.runs)
+        return Question(self.model, self.log, self.inputs, rounds=self.rounds, runs=self.runs)
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
@@ -242,7 +242,7 @@ def _questions(
         if own:
             contents = [_digest(each.read_bytes()) for each in own]
             inputs = _digest(json.dumps([*settings, contents]).encode())
-            found[Question(path.stem, name, inputs, options.rounds, options.runs)] = own
+            found[Question(path.stem, name, inputs, rounds=options.rounds, runs=options.runs)] = own
     return found
 
 
@@ -284,7 +284,8 @@ def _rows_of(
         runs, untried = {}, {}
         for each, own in asked.items():
             made = [
-                _transferred(model, each, own, run, options, workers) for run in range(each.runs)
+                _transferred(model, each, own, run=run, options=options, workers=workers)
+                for run in range(each.runs)
             ]
             if left := sum(run["untried"] for run in made):
                 untried[each] = left
@@ -298,7 +299,7 @@ def _rows_of(
         }
         with steps("comparing", options.progress) as on_step:
             found = compare_records(
-                model.candidate, records, workers, options.rounds, on_step=on_step
+                model.candidate, records, workers, rounds=options.rounds, on_step=on_step
             )
     by_name = {item.name: item for item in found}
     untuned = by_name[UNTUNED]
@@ -351,9 +352,9 @@ def _transferred(
     log = options.output / f"{label}.jsonl"
     log.touch()
     sources = sources_of(logs, options.best)
-    transfer = Transfer(sources, log, workers, TransferOptions(most=options.schedules))
+    transfer = Transfer(sources, log, workers, options=TransferOptions(most=options.schedules))
     with making_trials(workers, options.progress) as on_step:
-        trials = transfer_to(model, transfer, options.seconds, on_step)
+        trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
     served = sum(best_of(found) is not None for found in trials.values())
     untried = count_untried(model, transfer)
     seconds = transfer_seconds(log)
@@ -368,7 +369,7 @@ def _choice(model: str, rows: Sequence[Row]) -> Choice:
         return Choice(model)
     pooled = next((row for row in own if row.log == POOLED), None)
     chosen = max(single, key=lambda row: row.score)
-    return Choice(model, chosen, max(single, key=_value), pooled)
+    return Choice(model, chosen, max(single, key=_value), pooled=pooled)
 
 
 def _value(row: Row) -> float:

@@ -120,7 +120,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
             searched = autoschedule(
                 model,
                 workers,
-                SearchOptions(ANSOR, options.trials, str(options.log), options.search_model),
+                SearchOptions(ANSOR, options.trials, str(options.log), model=options.search_model),
                 seconds=limit,
                 on_step=on_step,
                 is_enough=_matcher(options, model.kernels),
@@ -194,9 +194,9 @@ def _transfer(options: argparse.Namespace) -> int:
         sources = sources_of(logs, options.best)
         check_some_fit(model.kernels, sources, logs)
         how = TransferOptions(most=options.schedules)
-        transfer = Transfer(sources, options.log, workers, how)
+        transfer = Transfer(sources, options.log, workers, options=how)
         with making_trials(workers, options.progress) as on_step:
-            trials = transfer_to(model, transfer, options.seconds, on_step)
+            trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
         untried = count_untried(model, transfer)
     texts = texts_of(model.kernels)
     rows = [

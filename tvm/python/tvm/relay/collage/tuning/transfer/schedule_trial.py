@@ -119,7 +119,7 @@ class KernelTrials:
     def of(self, source: Source) -> dict[str, Any]:
         """Try a source's schedule, unless that is known."""
         try:
-            steps = adapt(steps_of(source.line), source.kernel, self._kernel, self._extent)
+            steps = adapt(steps_of(source.line), source.kernel, self._kernel, extent=self._extent)
         except _BAD_LINE as error:
             return _row(INVALID, None, last_line(error))
         text = json.dumps(steps)

@@ -130,7 +130,7 @@ class Transfer:
                 if not is_warm:
                     self.kernels(candidate)
                 start = time.monotonic()
-                reply = self._try(candidate, kernel, source, left)
+                reply = self._try(candidate, kernel, source, left=left)
                 is_warm = reply.outcome == "ok"
                 if reply.fault in PASSING:
                     _logger.warning(
