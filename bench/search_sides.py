@@ -113,7 +113,7 @@ def partition_by_prototype(path: str, depth: int, prices: dict[str, float]) -> d
 
 def save_module(mod: tvm.IRModule, path: Path) -> None:
     """Write the module, which has only ``main``, and the names of its weights."""
-    from tvm.relay.collage.measure.candidate.weights import extract_weights
+    from tvm.relay.collage.candidate.weights import extract_weights
 
     bare, names = extract_weights(mod)
     saved = {"module": tvm.ir.save_json(bare), "weights": names.get("main", [])}

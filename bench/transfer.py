@@ -121,7 +121,7 @@ def limit_of(left: float) -> list[str]:
 def key_of(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Return the net, and the width of the vectors that TVM's code for the target uses."""
     from tvm.relay.collage.backends.targets import host_named
-    from tvm.relay.collage.transfer.shipped import bits_of
+    from tvm.relay.collage.tuning.transfer.shipped import bits_of
 
     return {"net": name, "vector_bits": bits_of(host_named(options.target, "--target"))}
 
@@ -139,7 +139,7 @@ def measure(name: str, moved: Mapping[str, Any], options: argparse.Namespace) ->
 
 
 def summary(found: Mapping[str, Any]) -> str:
-    from tvm.relay.collage.tuner.gain import Gain
+    from tvm.relay.collage.cli.tt.gain import Gain
 
     return "; ".join(Gain.from_json(found["gain"]).lines()[1:])
 

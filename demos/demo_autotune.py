@@ -83,9 +83,10 @@ def searches(
 def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[str]:
     """The package's schedules, or where none are for this CPU and what the net mostly computes,
     those of a smaller net, for which Ansor searches now."""
-    from tvm.relay.collage.transfer.log import sources_of
-    from tvm.relay.collage.transfer.shipped import NAME, shipped_log
-    from tvm.relay.collage.tuner.pipeline import autoschedule, one_worker, open_model
+    from tvm.relay.collage.tuning.model import autoschedule, one_worker, open_model
+    from tvm.relay.collage.tuning.transfer.shipped import NAME, shipped_log
+    from tvm.relay.collage.tuning.transfer.sources import sources_of
+    from tvm.relay.collage.tuning.tuner import SearchOptions
 
     log, seconds = Path(folder, "smaller.jsonl"), options.tune_seconds
     with one_worker() as workers:
@@ -95,7 +96,8 @@ def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[s
         if shipped and dearest.kind in {source.kernel.kind for source in sources_of([shipped])}:
             return [NAME]
         print(f"the package has none for this: a smaller net is searched for {seconds:.0f} s")
-        autoschedule(model, workers, log, options.trials, seconds, options.search_model)
+        asked = SearchOptions("ansor", options.trials, str(log), model=options.search_model)
+        autoschedule(model, workers, asked, seconds=seconds)
     return [str(log)]
 
 

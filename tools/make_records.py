@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the schedules that come with the package (tvm/relay/collage/transfer/records), on a CPU of
-the kind that they are for:
+"""Makes the schedules that come with the package (tvm/relay/collage/tuning/transfer/records), on a
+CPU of the kind that they are for:
 
     collage tt export --models resnet18,mobilenetv2 -o nets --python .venv-zoo/bin/python
     python tools/make_records.py nets/*.onnx --folder build/records --trials 500 --budget 7200
@@ -46,7 +46,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     from tvm.relay.collage.backends.targets import host_named
     from tvm.relay.collage.errors import CollageError
-    from tvm.relay.collage.transfer.shipped import path_for
+    from tvm.relay.collage.tuning.transfer.shipped import path_for
 
     if options.best < 1:
         parser.error("--best must be at least 1")
@@ -78,15 +78,19 @@ def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) ->
     """Ansor's search of a net for so long, its preparation included: what the log lacks then,
     another run goes on with. CollageError for a net or a target that cannot be taken."""
     from tvm.relay.collage.backends.targets import host_named
-    from tvm.relay.collage.tuner.pipeline import autoschedule, load_onnx, one_worker, open_model
-    from tvm.relay.collage.tuner.session import check_cost_model
+    from tvm.relay.collage.importer.onnx_file import onnx_module
+    from tvm.relay.collage.tuning.ansor import NAME
+    from tvm.relay.collage.tuning.from_options import check_cost_model
+    from tvm.relay.collage.tuning.model import autoschedule, one_worker, open_model
+    from tvm.relay.collage.tuning.tuner import SearchOptions
 
     check_cost_model(options.search_model, "make_records", "--search-model random")
     began, target = time.monotonic(), host_named(options.target, "--target")
     with one_worker() as workers:
-        model = open_model(load_onnx(net, {}), target, net.stem, workers)
+        model = open_model(onnx_module(net, {}), target, net.stem, workers)
         left = seconds - (time.monotonic() - began)
-        searched = autoschedule(model, workers, log, options.trials, left, options.search_model)
+        asked = SearchOptions(NAME, options.trials, str(log), model=options.search_model)
+        searched = autoschedule(model, workers, asked, seconds=left)
     for unfinished in searched.unfinished.values():
         if not unfinished.is_late:
             print(f"make_records: {net.stem}: {unfinished.reason}", file=sys.stderr)
@@ -101,8 +105,8 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
     import tvm
     from tvm.relay.collage import CollageOptions, optimize
     from tvm.relay.collage.backends.targets import host_named
-    from tvm.relay.collage.tuner.pipeline import load_onnx
-    from tvm.relay.collage.tuning.logs import lines_of
+    from tvm.relay.collage.importer.onnx_file import onnx_module
+    from tvm.relay.collage.tuning.log import lines_of
 
     host = host_named(options.target, "--target")
     with tempfile.TemporaryDirectory() as folder, tvm.transform.PassContext(opt_level=3):
@@ -118,14 +122,16 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
             guard=False,
             log_level="error",
         )
-        found = optimize(load_onnx(net, {}), {}, [host], judging)
+        found = optimize(onnx_module(net, {}), {}, [host], judging)
     return {line.workload for line in lines_of(found.records)}
 
 
 def that_count(log: Path) -> set[str]:
     """The kernels of a log, by workload, that take a share of their net's time that counts: each as
     fast as its best trial, and as often as the net runs it."""
-    from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor
+    from tvm.relay.collage.tuning.log import kernels_of
+    from tvm.relay.collage.tuning.transfer.log import read_ansor
+    from tvm.relay.collage.tuning.transfer.sources import distil
 
     calls = {workload: each.calls for workload, each in kernels_of(log).items()}
     seconds = {
@@ -144,9 +150,11 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
     import tvm
     from tvm.relay.collage.files.text import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build
-    from tvm.relay.collage.transfer.kernel import to_comment
-    from tvm.relay.collage.transfer.log import distil, kernels_of, read_ansor
-    from tvm.relay.collage.transfer.shipped import MADE
+    from tvm.relay.collage.tuning.ansor_kernel import to_comment
+    from tvm.relay.collage.tuning.log import kernels_of
+    from tvm.relay.collage.tuning.transfer.log import read_ansor
+    from tvm.relay.collage.tuning.transfer.shipped import MADE
+    from tvm.relay.collage.tuning.transfer.sources import distil
 
     lines = [line for log in logs for line in read_ansor(log)]
     facts = {
@@ -183,7 +191,8 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
 
 def _least_trials(log: Path) -> int:
     """Of the kernel of a log that has the fewest."""
-    from tvm.relay.collage.transfer.log import kernels_of, read_ansor
+    from tvm.relay.collage.tuning.log import kernels_of
+    from tvm.relay.collage.tuning.transfer.log import read_ansor
 
     counts = Counter(line.workload for line in read_ansor(log))
     return min((counts[workload] for workload in kernels_of(log)), default=0)

@@ -75,7 +75,7 @@ def _together(found: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _row(found: Mapping[str, Any]) -> list[str]:
-    from tvm.relay.collage.tuner.gain import Gain, percent
+    from tvm.relay.collage.cli.tt.gain import Gain, percent
 
     gain = Gain.from_json(found["gain"])
     sides = {side.name: side for side in gain.sides}

@@ -10,7 +10,7 @@ from harness import records
 from harness.resume import Book, Job
 from summaries import transfers
 from tt_runs import SHAPE, net
-from tvm.relay.collage.transfer.log import read_ansor, trials_of
+from tvm.relay.collage.tuning.transfer.log import read_ansor, trials_of
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,11 @@ import pytest
 import tvm
 from transfer_nets import conv_alone, kernel, source
 from tuned_choices import judge_as, ship
+from tvm.relay.collage.files.text import append_line
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.transfer import shipped
-from tvm.relay.collage.transfer.log import note_kernel, sources_of
-from tvm.relay.collage.tuning.logs import append_line
+from tvm.relay.collage.tuning.log import note_kernel
+from tvm.relay.collage.tuning.transfer import shipped
+from tvm.relay.collage.tuning.transfer.sources import sources_of
 
 TARGET = "llvm -mcpu=x86-64-v2 -num-cores=2"
 

@@ -144,23 +144,23 @@ def call_here(run, deed, once=""):
 
 
 def tune(**arguments):
-    """tuner/step.py's, with trials that do on the device what the log's name says."""
-    from tvm.relay.collage.tuner import step
+    """tuning/worker.py's, with trials that do on the device what the log's name says."""
+    from tvm.relay.collage.tuning import worker
 
-    _time_by(arguments["log"])
-    return step.tune_task(**arguments)
+    _time_by(arguments["options"]["log"])
+    return worker.tune_task(**arguments)
 
 
 def transfer(**arguments):
-    """tuner/transfer_trial.py's, likewise."""
-    from tvm.relay.collage.tuner import transfer_trial
+    """tuning/transfer/schedule_trial.py's, likewise."""
+    from tvm.relay.collage.tuning.transfer import schedule_trial
 
     _time_by(arguments["log"])
-    return transfer_trial.transfer(**arguments)
+    return schedule_trial.transfer(**arguments)
 
 
 def _time_by(log):
-    from tvm.relay.collage.tuner import trial
+    from tvm.relay.collage.tuning import trial
 
     deed = Path(log).stem
     trial.time_kernel = {

@@ -9,10 +9,10 @@ import signal
 from transfer_nets import conv, kernel
 
 
-def list_kernels(candidate):
-    if "dense" in candidate:
+def list_tasks(candidate, tuner):
+    if "dense" in candidate["module"]:
         raise ValueError("it is a product")
-    return [kernel(conv).to_json()]
+    return [{"kernel": kernel(conv).to_json()}]
 
 
 def transfer(candidate, workload, source, log):

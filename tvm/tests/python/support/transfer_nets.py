@@ -8,9 +8,9 @@ import numpy as np
 import tvm
 from tuning_nets import TARGET
 from tvm import relay
-from tvm.relay.collage.transfer.kernel import kernel_of
-from tvm.relay.collage.transfer.log import Source
-from tvm.relay.collage.tuner.ansor_search import tasks_with_calls
+from tvm.relay.collage.tuning.ansor import Ansor
+from tvm.relay.collage.tuning.ansor_kernel import kernel_of
+from tvm.relay.collage.tuning.transfer.log import Source
 
 SIZE = 8
 
@@ -39,13 +39,13 @@ def dense(rows=4, inputs=32, outputs=24):
 @functools.cache
 def task(make=conv, **arguments):
     """The one task of a net of this file that multiplies."""
-    [found] = [each for _, each, _ in tasks_with_calls(make(**arguments), TARGET)]
+    [found] = Ansor().tasks(make(**arguments), TARGET)
     return found
 
 
 @functools.cache
 def kernel(make=conv, **arguments):
-    return kernel_of(task(make, **arguments), make.__name__)
+    return kernel_of(task(make, **arguments).work, make.__name__)
 
 
 def source(steps, make=conv, seconds=1e-3, **arguments):

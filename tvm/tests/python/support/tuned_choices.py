@@ -4,7 +4,7 @@
 import dataclasses
 
 from tvm.relay.collage.plans import whole_plans
-from tvm.relay.collage.tuner import tuner
+from tvm.relay.collage.tuning import run
 
 
 def judge_as(is_better, monkeypatch):
@@ -16,7 +16,7 @@ def judge_as(is_better, monkeypatch):
         judged.append((after, before))
         return is_better
 
-    monkeypatch.setattr(tuner, "_is_better", judge)
+    monkeypatch.setattr(run, "is_better", judge)
     return judged
 
 

@@ -13,9 +13,11 @@ import time
 import types
 
 import tvm
-from tvm.relay.collage.tuner import budget
-from tvm.relay.collage.tuner.step import trials_in
-from tvm.relay.collage.tuning.logs import append_line
+from tvm.relay.collage.files.text import append_line
+from tvm.relay.collage.tuning import resources
+from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
+from tvm.relay.collage.tuning.transfer.log import Source
+from tvm.relay.collage.tuning.worker import trials_in
 
 TARGET = str(tvm.target.Target("llvm"))
 WAIT = "waiting for another search"
@@ -32,26 +34,42 @@ def waiting_clock(monkeypatch):
         now[0] += 1000.0
         yield
 
-    monkeypatch.setattr(budget, "cpus_for_measuring", lock)
-    monkeypatch.setattr(budget, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(resources, "cpus_for_measuring", lock)
+    monkeypatch.setattr(resources, "time", types.SimpleNamespace(monotonic=lambda: now[0]))
     return now
 
 
-def list_tasks(candidate, kind):
+def list_tasks(candidate, tuner):
     _note(candidate, "list")
     if "unlisted" in candidate["label"]:
         raise ValueError("no tasks of this")
-    return [{"workload": workload(word), "name": word} for word in candidate["label"].split()]
+    words = candidate["label"].split()
+    return [
+        {"workload": workload(word), "name": word, "kernel": kernel(word).to_json()}
+        for word in words
+    ]
 
 
-def tune_task(candidate, kind, workload, trials, log, model, seed, patience):
+def tune_task(candidate, workload, options):
     _note(candidate, workload)
-    before = len(trials_in(log, kind, workload, TARGET))
+    log, trials = options["log"], options["trials"]
+    known = trials_in(log, options["tuner"], TARGET)
+    before = sum(each.workload == workload for each in known)
     for number in range(before, trials):
         append_line(log, line(workload, number))
         if number == before:
             _misbehave(workload, log)
     return {"trials": trials - before}
+
+
+def kernel(word):
+    """A kernel of the class that the word names."""
+    return AnsorKernel(workload(word), word, word, (), (1,), 1.0)
+
+
+def source(word):
+    """A schedule for it."""
+    return Source(json.dumps({"i": [[], [[], []]]}), kernel(word), "made.jsonl")
 
 
 def workload(word):

@@ -58,6 +58,21 @@ def some_lines(kind, mod, choice=0, seconds=1e-5):
     return [dump_record_to_string(*pair).strip() for pair in _ansor_pairs(mod, choice, seconds)]
 
 
+def write_log(path, kind, mod, trials=((1, 1e-5),)):
+    """A log of a kind in its own form, of schedules with their seconds; its path."""
+    if kind == "metaschedule":
+        path.mkdir()
+        database = ms.database.JSONDatabase(work_dir=str(path))
+        for trial in trials:
+            for record in some_context(kind, mod, *trial).get_all_tuning_records():
+                database.commit_workload(record.workload.mod)
+                database.commit_tuning_record(record)
+    else:
+        lines = [line for trial in trials for line in some_lines(kind, mod, *trial)]
+        path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 def _autotvm_pairs(mod, choice, seconds):
     tasks = autotvm.task.extract_from_program(mod, {}, TARGET)
     result = autotvm.MeasureResult((seconds,), 0, 0.5, 1.0)

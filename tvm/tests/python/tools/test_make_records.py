@@ -10,9 +10,9 @@ import pytest
 from transfer_nets import conv, kernel, source
 from tt_runs import SHAPE, net
 from tuned_choices import judge_as
-from tvm.relay.collage.transfer import shipped
-from tvm.relay.collage.transfer.kernel import to_comment
-from tvm.relay.collage.transfer.log import read_ansor
+from tvm.relay.collage.tuning.ansor_kernel import to_comment
+from tvm.relay.collage.tuning.transfer import shipped
+from tvm.relay.collage.tuning.transfer.log import read_ansor
 
 
 def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(

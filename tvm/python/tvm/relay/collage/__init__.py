@@ -53,7 +53,7 @@ _LAZY = {
     "register_backend": "backends",
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
-    "update_tuning_log": "tuner.session",
+    "update_tuning_log": "tuning.from_options",
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",

@@ -35,11 +35,11 @@ _WRAPPED = {
 _CALLBACKS = {
     "ask": "rules.predicates:ask",
     "estimate_seconds": "collage:estimate_seconds",
-    "kept_constants": "measure.candidate.flows:kept_constants",
+    "kept_constants": "candidate.flows:kept_constants",
     "make_byoc_partition_rule": "backends.rule:make_byoc_partition_rule",
     "pass_options": "options:pass_options",
     "read_placement": "plans.placement.replay:read_placement",
-    "reading_ops": "measure.candidate.reads:reading_ops",
+    "reading_ops": "candidate.reads:reading_ops",
     "rules_of_targets": "backends.rule:rules_of_targets",
     "seconds_waited": "machine.cpu_lock:seconds_waited",
 }

@@ -53,8 +53,8 @@ from .relay_util.walk import tensors_of
 from .report.facts import costs_asked
 from .report.tables import costs_text
 from .result import Result
-from .tuner.session import given_records, shipped_of
 from .tuning import TuningRecords, records_in_force
+from .tuning.from_options import given_records, shipped_of
 from .views.function_report import FunctionReport
 
 _logger = logging.getLogger(__name__)
@@ -230,22 +230,22 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
         tuning(measuring, tuned, job.prepared, targets.host, targets.external) as session,
         job.clock.phase("partition"),
     ):
-        estimator, tuner = CostEstimator(session), session.tuner
+        estimator, run = CostEstimator(session), session.tuning_run
         if options.guard:  # a search of whole plans needs it too
             estimator.replans = {}
         if not targets.external:
             tune_whole(session, job.prepared, targets.host)
         # A tuner tells of its own work between the questions.
-        with contextlib.nullcontext() if tuner else session.estimator.searching():
+        with contextlib.nullcontext() if run else session.estimator.searching():
             partitioned = partition(job.prepared, targets, estimator, **_asking(job.limit))
             if traders_in(partitioned):
                 _add_exact(job, session)
     records = job.records
-    if tuner and (tuner.records or options.tunes()):
-        records = TuningRecords([*records, *tuner.records], [tuner.kind])
+    if run and (run.records or options.tunes()):
+        records = TuningRecords([*records, *run.records], [run.tuner])
     _log_costs(estimator.reports)
     replans = estimator.replans or {}
-    transfers = tuner.transfers if tuner else {}
+    transfers = run.transfers if run else {}
     return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
 
 

@@ -24,8 +24,8 @@ from .messages.progress import one_step
 from .optimizer import optimize
 from .options import CollageOptions
 from .result import Result
-from .tuner.session import logs_of
 from .tuning import TuningRecords
+from .tuning.from_options import logs_of
 
 
 def build(

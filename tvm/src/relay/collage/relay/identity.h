@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is the same: which constants are weights (measure/candidate/weights.py says the same of measured
+// What is the same: which constants are weights (candidate/weights.py says the same of measured
 // candidates), signatures of candidates, and FunctionKey, which tells whether a saved placement's
 // node indexes still mean the same nodes. Precondition: the function is typed. Test:
 // estimators/test_estimator.py, relay/test_identity.py.

@@ -85,8 +85,8 @@ def test_the_model_is_imported_once(net, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     monkeypatch.setattr(bench, "PEERS", {})
     imports = []
-    load = building.load_onnx
-    monkeypatch.setattr(building, "load_onnx", lambda *of: imports.append(of) or load(*of))
+    load = building.onnx_module
+    monkeypatch.setattr(building, "onnx_module", lambda *of: imports.append(of) or load(*of))
     assert call("bench", net, "--rounds", 1, *QUICK) == 0
     assert len(imports) == 1
 

@@ -18,9 +18,9 @@ from transfer_nets import dense, source
 from tree import ROOT
 from tvm.relay.collage import CollageError
 from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
+from tvm.relay.collage.files.text import append_line
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.store import CostStore
-from tvm.relay.collage.tuning.logs import append_line
 from tvm_collage import command
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
@@ -69,7 +69,7 @@ IN_A_MODELS_IMPORT = {
     "before": f"def wait(): {WAIT}",
     "patch": "import tvm; from tvm.relay.collage.cli import building; "
     "building.why_no_file = lambda path: ''; "
-    "building.load_onnx = lambda *_: tvm.runtime.convert(wait)()",
+    "building.onnx_module = lambda *_: tvm.runtime.convert(wait)()",
     "command": ["search", "net.onnx", "--backends="],
 }
 PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_IMPORT}

@@ -15,11 +15,13 @@ from tuning_nets import some_lines
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import common, compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
-from tvm.relay.collage.transfer.log import note_kernel, note_trial, read_ansor
-from tvm.relay.collage.tuner import pipeline
-from tvm.relay.collage.tuner.pipeline import Model, Searched, Unfinished, load_onnx
-from tvm.relay.collage.tuner.transfer import Trial
-from tvm.relay.collage.tuning.logs import append_line
+from tvm.relay.collage.files.text import append_line
+from tvm.relay.collage.importer import onnx_file
+from tvm.relay.collage.importer.onnx_file import onnx_module
+from tvm.relay.collage.tuning.log import note_kernel
+from tvm.relay.collage.tuning.model import Model, Searched, Unfinished
+from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor
+from tvm.relay.collage.tuning.transfer.transfer import Trial
 
 
 def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
@@ -116,7 +118,7 @@ def opened(monkeypatch):
 def test_a_search_fails_by_what_is_no_lateness(log, is_late, opened, monkeypatch, capsys):
     log.write_text("\n".join(log.read_text().splitlines()[:2]) + "\n")
     unfinished = {kernel(dense).workload: Unfinished("why", is_late)}
-    monkeypatch.setattr(search, "autoschedule", lambda *_: Searched("how", unfinished))
+    monkeypatch.setattr(search, "autoschedule", lambda *_, **__: Searched("how", unfinished))
     given = ["autoschedule", "net.onnx", "--log", log, "--search-model", "random"]
     found = answer(capsys, *given, code=int(not is_late))
     assert (found["kernels"], found["searched"], found["ended"]) == (2, 1, "how")
@@ -130,7 +132,7 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     tried = [Trial(source([]), "invalid", None, "5 does not divide 7")] * 2
     tried += [Trial(source([]), "died", None, "timeout"), Trial(source([]), "adapted", 2e-3)]
     trials = {kernel(conv).workload: tried, kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 0
     text = capsys.readouterr().out
@@ -207,7 +209,7 @@ def test_a_transfer_without_a_schedule_has_nothing_to_compare(
     log, tmp_path, opened, monkeypatch, capsys
 ):
     trials = {kernel(conv).workload: [], kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_: trials)
+    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 1
     assert "not compared" not in capsys.readouterr().out
@@ -316,7 +318,7 @@ def test_files_are_looked_at_before_any_work(tmp_path, log, monkeypatch, capsys)
 
 def why_no_model(path):
     with pytest.raises(ModelError) as caught:
-        load_onnx(path, {})
+        onnx_module(path, {})
     text = str(caught.value)
     assert text.startswith(f"{path} ") and "\n" not in text
     return text.removeprefix(f"{path} ")
@@ -341,9 +343,9 @@ def test_what_no_converter_could_read_is_told_with_the_file(tmp_path, monkeypatc
         raise KeyError("ghost")
 
     path = write_net(tmp_path / "net.onnx")
-    monkeypatch.setattr(pipeline, "from_onnx", fail)
+    monkeypatch.setattr(onnx_file, "from_onnx", fail)
     with pytest.raises(ModelError) as caught:
-        load_onnx(path, {})
+        onnx_module(path, {})
     why = "TVM cannot import the model: 'ghost' is not known; export it again, or name another"
     assert str(caught.value) == f"{path}: {why}"
 
@@ -353,7 +355,7 @@ def test_weights_in_files_beside_a_model_are_needed(tmp_path):
     onnx.save(
         onnx.load(path), path, save_as_external_data=True, location="weights", size_threshold=0
     )
-    assert load_onnx(path, {})["main"].params
+    assert onnx_module(path, {})["main"].params
     weights.unlink()
     text = why_no_model(path)
     assert text.startswith("keeps weights in files beside it, and these cannot be read (")

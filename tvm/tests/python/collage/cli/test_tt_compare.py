@@ -11,19 +11,14 @@ import pytest
 from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, many
+from tvm.relay.collage.cli.tt.gain import Gain, Side
 from tvm.relay.collage.cli.tt.many import Row
 from tvm.relay.collage.costs.statistics import Interval
 from tvm.relay.collage.measure import Comparison, Cost
-from tvm.relay.collage.transfer.kernel import Kernel
-from tvm.relay.collage.transfer.log import (
-    note_trial,
-    read_ansor,
-    sources_of,
-    trial_key,
-    trials_of,
-)
-from tvm.relay.collage.tuner.gain import Gain, Side
-from tvm.relay.collage.tuner.pipeline import Model
+from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
+from tvm.relay.collage.tuning.model import Model
+from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor, trial_key, trials_of
+from tvm.relay.collage.tuning.transfer.sources import sources_of
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
 MEASURED = ["--rounds", 3, "--progress", "quiet", *SHAPE]
@@ -157,7 +152,7 @@ def test_a_row_is_of_its_options_and_of_what_its_files_contain(tmp_path, change)
 
 
 def test_a_log_of_another_name_with_the_models_own_kernels_is_named(caplog):
-    own, shared, foreign = (Kernel(each, each, "kind", (), (1,), 1.0) for each in "abc")
+    own, shared, foreign = (AnsorKernel(each, each, "kind", (), (1,), 1.0) for each in "abc")
     model = Model(None, [own, shared])
     many._warn_of_own("net", model, {"net-2": [own, shared], "half": [shared], "far": [foreign]})
     [record] = caplog.records
@@ -277,7 +272,7 @@ def test_a_side_that_failed_ends_compare_with_1(pipeline, failed, monkeypatch, c
         for name in ("untuned", "transferred", "ansor")
     ]
     gain = Gain("small", tuple(sides), {}, None)
-    monkeypatch.setattr(compare, "compare_searches", lambda *_: gain)
+    monkeypatch.setattr(compare, "compare_searches", lambda *_, **__: gain)
     monkeypatch.setattr(compare, "open_net", lambda *_: None)
     given = ["tt", "compare", nets["small"], "--transferred", logs["moved"], "--ansor"]
     assert main([*map(str, given), str(logs["small"])]) == len(failed)

@@ -7,7 +7,7 @@ import sys
 import pytest
 from tt_runs import answer
 from tvm.relay.collage.cli import main
-from tvm.relay.collage.transfer.export_torch import NETS
+from tvm.relay.collage.cli.tt.export_torch import NETS
 
 
 @pytest.fixture

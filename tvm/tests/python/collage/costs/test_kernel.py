@@ -7,6 +7,7 @@ import pytest
 import tvm
 from onednn_nets import constant, function_of, hand_placed
 from tvm import relay
+from tvm.relay.collage.candidate.candidate import candidate_module
 from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.costs.kernel import (
     KernelStep,
@@ -17,7 +18,6 @@ from tvm.relay.collage.costs.kernel import (
     of_others,
     with_kernels,
 )
-from tvm.relay.collage.measure.candidate.candidate import candidate_module
 
 SIZES = frozenset({2 * 16, 32 * 16, 2 * 32})
 STEP = KernelStep("dnnl", "a step", "dense", ("usual", "other", "third"), SIZES)

@@ -251,7 +251,7 @@ class OwnBackend(Backend):
 
 
 def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
-    monkeypatch.setattr(logs, "_warned", set())
+    monkeypatch.setattr(logs, "warned", set())
     used = type("Used", (OwnBackend,), {"__module__": "used.module"})
     broken = type("Broken", (OwnBackend,), {"__module__": "broken.module"})
     script = type("Script", (OwnBackend,), {"__module__": "__main__"})

@@ -14,9 +14,9 @@ from relay_text import operators, plain_host
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
+from tvm.relay.collage.candidate.inputs import describe_inputs
+from tvm.relay.collage.candidate.weights import kept_constants
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.measure.candidate.inputs import describe_inputs
-from tvm.relay.collage.measure.candidate.weights import kept_constants
 from tvm.relay.collage.ops import KINDS
 from tvm.relay.collage.ops import recurrence_kernel as kernel
 from tvm.relay.collage.relay_util.walk import operator_calls

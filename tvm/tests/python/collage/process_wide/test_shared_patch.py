@@ -18,7 +18,8 @@ from tvm.relay.collage.compile.fast_passes import remembered_build_info
 from tvm.relay.collage.process_wide.interrupts import interrupts_kept
 from tvm.relay.collage.process_wide.logs import LOGGER, logging_at
 from tvm.relay.collage.process_wide.shared_patch import SharedPatch
-from tvm.relay.collage.tuning import ansor_records, autotvm_records
+from tvm.relay.collage.tuning.ansor import Ansor
+from tvm.relay.collage.tuning.autotvm import THREADS, AutoTVM
 from tvm.relay.collage.tvm_fixes.ansor import matmul_axes
 from tvm.target import Target
 
@@ -64,11 +65,11 @@ SCOPES = {
     "build info": (remembered_build_info, lambda: te_compiler.libinfo),
     "unraisable hook": (interrupts_kept, lambda: sys.unraisablehook),
     "autotvm": (
-        lambda: autotvm_records.open_records([]),
+        lambda: AutoTVM().using([]),
         lambda: autotvm.task.DispatchContext.current,
     ),
     "ansor": (
-        lambda: ansor_records.open_records([]),
+        lambda: Ansor().using([]),
         lambda: auto_scheduler.dispatcher.DispatchContext.current,
     ),
     "axes of products": (matmul_axes, lambda: topi.nn.matmul),
@@ -153,7 +154,7 @@ def test_tuning_records_are_found_by_their_own_thread_alone():
     def mine(text):
         context = autotvm.apply_history_best([])
         context._query_inside = lambda *_: text
-        return autotvm_records._THREADS.entered(context)
+        return THREADS.entered(context)
 
     def found():
         return autotvm.task.DispatchContext.current.query(target, workload)
@@ -164,8 +165,8 @@ def test_tuning_records_are_found_by_their_own_thread_alone():
     second.step()
     assert [first.step(found), second.step(found)] == ["first", "second"]
     assert getattr(found(), "is_fallback", False)
-    assert first.step(lambda: len(autotvm_records._contexts())) == 1
-    assert autotvm_records._contexts() == []
+    assert first.step(lambda: len(AutoTVM().contexts())) == 1
+    assert AutoTVM().contexts() == []
     first.step()
     assert second.step(found) == "second"
     second.step()

@@ -31,13 +31,13 @@ from tvm.relay.collage.plans.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
 from tvm.relay.collage.store import CostStore, Environment
-from tvm.relay.collage.transfer.log import trials_of
-from tvm.relay.collage.tuner.budget import Budget
-from tvm.relay.collage.tuner.device import DeviceTrials
-from tvm.relay.collage.tuner.session import default_log
-from tvm.relay.collage.tuner.transfer import Transfer
-from tvm.relay.collage.tuner.tuner import TuneOptions, Tuner
 from tvm.relay.collage.tuning import load_records, read_log
+from tvm.relay.collage.tuning.from_options import default_log
+from tvm.relay.collage.tuning.resources import Budget, DeviceTrials
+from tvm.relay.collage.tuning.run import RunOptions, TuningRun
+from tvm.relay.collage.tuning.transfer.log import trials_of
+from tvm.relay.collage.tuning.transfer.transfer import Transfer, TransferOptions
+from tvm.relay.collage.tuning.tuner import SearchOptions
 
 STEP = "rpc_fleet:fake_measure"
 
@@ -263,21 +263,21 @@ def trials_on(runner):
 
 
 def tune(runner, kind, log, trials=2, **more):
-    """A tuner that has tuned a convolution on the runner's device, with costs by a fake."""
+    """A run that has tuned a convolution on the runner's device, with costs by a fake."""
     plain = candidate_module(tuning_nets.conv(4, 4), "tvm", TARGET, {"opt_level": 3}, "conv")
 
     def with_records(records):
         options = {**plain.build_options, "tuning": records.digest()}
         return dataclasses.replace(plain, build_options=options, records=records.to_json())
 
-    options = TuneOptions(kind, trials, log, model="random", **more)
+    options = RunOptions(SearchOptions(kind, trials, str(log), model="random"), **more)
     with WorkerPool(1) as workers:
-        tuner = Tuner(options, TARGET, workers, device=trials_on(runner))
-        tuner.tune(
+        run = TuningRun(options, TARGET, workers, device=trials_on(runner))
+        run.tune(
             [(plain, with_records)],
             lambda candidates: [Cost.estimated(1.0 if c.records else 2.0) for c in candidates],
         )
-    return tuner
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -414,7 +414,8 @@ def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
     ]
 
     def trials(log, runner, **more):
-        transfer = Transfer(sources, tmp_path / log, trials_on(runner), **more)
+        options = TransferOptions(**more)
+        transfer = Transfer(sources, tmp_path / log, trials_on(runner), options)
         return transfer.to_kernel(net, kernel, Budget(200.0))
 
     runner = runner_on(tuned)

@@ -51,7 +51,7 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
         pass
     monkeypatch.delenv("COLLAGE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs.warned", set())
     for _ in range(2):
         with open_session(CollageOptions()) as session:
             assert "store" not in session.estimator.Summary()

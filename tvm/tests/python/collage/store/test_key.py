@@ -144,7 +144,7 @@ def test_schedules_from_elsewhere_are_another_key(monkeypatch):
 
 def test_versions_of_backends(monkeypatch, caplog):
     monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
-    monkeypatch.setattr("tvm.relay.collage.process_wide.logs._warned", set())
+    monkeypatch.setattr("tvm.relay.collage.process_wide.logs.warned", set())
 
     class Own(Backend):
         name = "store_own"

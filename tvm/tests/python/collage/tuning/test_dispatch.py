@@ -12,19 +12,18 @@ from tuning_nets import (
     dense,
     in_mode,
     line_in_blocks,
-    some_context,
     some_lines,
+    write_log,
 )
 from tvm import auto_scheduler
-from tvm import meta_schedule as ms
+from tvm.relay.collage.candidate.candidate import TUNING, candidate_module
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.measure.builder import build_module
-from tvm.relay.collage.measure.candidate.candidate import TUNING, candidate_module
 from tvm.relay.collage.plans.placement.made_with import tuning_of
-from tvm.relay.collage.transfer.shipped import NAME
 from tvm.relay.collage.tuning import TRANSFERRED, TuningRecords, load_records, records_in_force
-from tvm.relay.collage.tuning.ansor_records import TRANSFERRED_VERSION
+from tvm.relay.collage.tuning.ansor import TRANSFERRED_VERSION
 from tvm.relay.collage.tuning.records import mode
+from tvm.relay.collage.tuning.transfer.shipped import NAME
 
 BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 
@@ -32,23 +31,13 @@ BUILDER = f"{build_library.__module__}:{build_library.__name__}"
 @pytest.fixture(params=[*KINDS, TRANSFERRED])
 def log(request, tmp_path):
     """A log with one record, and who found it."""
-    return write_log(tmp_path / request.param, request.param), request.param
-
-
-def write_log(path, origin, net=dense):
-    """A log of the net's records of that origin; its path."""
-    if origin == "metaschedule":
-        path.mkdir()
-        database = ms.database.JSONDatabase(work_dir=str(path))
-        for record in some_context("metaschedule", net(), 1).get_all_tuning_records():
-            database.commit_workload(record.workload.mod)
-            database.commit_tuning_record(record)
-        return path
-    lines = some_lines("ansor" if origin == TRANSFERRED else origin, net(), 1)
+    path, origin = tmp_path / request.param, request.param
     if origin == TRANSFERRED:
-        lines = map(transferred, lines)
-    path.write_text("\n".join(lines) + "\n")
-    return path
+        write_log(path, "ansor", dense())
+        path.write_text(transferred(path.read_text()) + "\n")
+    else:
+        write_log(path, origin, dense())
+    return path, origin
 
 
 def transferred(line):
@@ -116,7 +105,7 @@ def test_placements_say_how_many_came_from_where(log):
 def test_metaschedule_comes_first_then_ansor_unless_the_mix_makes_another_kernel(
     net, kinds, served, tmp_path
 ):
-    logs = {kind: write_log(tmp_path / kind, kind, net) for kind in kinds}
+    logs = {kind: write_log(tmp_path / kind, kind, net()) for kind in kinds}
 
     def built(*kinds):
         with load_records([logs[kind] for kind in kinds], TARGET).in_force():

@@ -123,7 +123,7 @@ def test_a_record_of_another_cpu_target_counts_as_it_does_for_tvm():
 
 @pytest.mark.parametrize("name", ["ApplyConfig", "ScheduleFnDatabase", "ApplyHistoryBest"])
 def test_what_hides_its_records_is_named_once(name, caplog, monkeypatch):
-    monkeypatch.setattr(logs, "_warned", set())
+    monkeypatch.setattr(logs, "warned", set())
     context = {
         "ApplyConfig": lambda: autotvm.task.ApplyConfig(None),
         "ScheduleFnDatabase": lambda: ms.database.ScheduleFnDatabase(lambda schedule: False),

@@ -14,7 +14,7 @@ from tvm.auto_scheduler.relay_integration import TracingEnvironment, enter_layou
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.compile.fold_ops import EVALUATORS
 from tvm.relay.collage.compile.library import stock_build
-from tvm.relay.collage.transfer.kernel import kernel_of
+from tvm.relay.collage.tuning.ansor_kernel import kernel_of
 from tvm.relay.collage.tvm_fixes.ansor import matmul_axes, with_named_axes, with_usual_names
 
 RNG = np.random.default_rng(0)

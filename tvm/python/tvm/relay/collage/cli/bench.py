@@ -17,13 +17,13 @@ from typing import Any
 import numpy as np
 import tvm
 
+from ..candidate.inputs import describe_inputs, random_inputs
 from ..costs.statistics import Interval
 from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
 from ..loaded import load
-from ..measure.candidate.inputs import describe_inputs, random_inputs
 from ..measure.peers import PEERS
 from ..measure.race.comparison import Comparison, compare
 from ..measure.race.race import Contestant

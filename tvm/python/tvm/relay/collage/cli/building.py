@@ -18,18 +18,18 @@ from tvm_collage.interrupt import ended_by_interrupt
 from tvm_collage.supervisor import must_end
 
 from ..backends.targets import available_targets, host_named, parse_targets, split_targets
-from ..compile.module_check import check_fixed_shapes
+from ..compile.module_check import check_fixed_shapes, shape_flags
 from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
 from ..files.kinds import kind_of, original_of
 from ..files.text import check_report_path, why_no_file
 from ..importer import quick_import
+from ..importer.onnx_file import onnx_module
 from ..messages.foreign import last_line
 from ..messages.progress import one_step
 from ..optimizer import optimize
 from ..options import CollageOptions
 from ..options.flags import add_flags, values_of
 from ..result import Result
-from ..tuner.pipeline import load_onnx, shape_flags
 from .parser import line_of
 
 # Python takes a file NAME.so of the current folder for the module NAME.
@@ -93,7 +93,7 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
     if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
     if is_onnx(options):
-        return load_onnx(path, shapes), None
+        return onnx_module(path, shapes), None
     from tvm.driver.tvmc import TVMCException, TVMCImportError
     from tvm.driver.tvmc.frontends import guess_frontend
     from tvm.driver.tvmc.frontends import load_model as load

@@ -15,17 +15,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..candidate.candidate import TUNING
 from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path
 from ..machine.environment import vector_bits
-from ..measure.candidate.candidate import TUNING
 from ..messages.progress import one_step
 from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
-from ..transfer.shipped import made, shipped_kernels, shipped_log
+from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
 from .parser import add_progress, is_json_lines
 
 _logger = logging.getLogger(__name__)

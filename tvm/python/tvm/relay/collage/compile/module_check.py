@@ -105,6 +105,12 @@ def shapes_text(shapes: Mapping[str, list[int | None]]) -> str:
     )
 
 
+def shape_flags(fixed: FixedShapes) -> str:
+    """Return what to do about open dimensions on a command line of ours."""
+    flags = " ".join(f"--shape {name}={','.join(map(str, dims))}" for name, dims in fixed.items())
+    return f"fix them by {flags}"
+
+
 class _Lists(threading.local):
     """Lists that each thread's errors go to, innermost last."""
 

@@ -46,7 +46,7 @@ def measure_batch(
     session.estimator.require(own_backend_modules(externals))
     tune_rows(session, list(todo.values()))
     keywords = build_options()
-    records = functools.cache(functools.partial(tuning_records, tuner=session.tuner))
+    records = functools.cache(functools.partial(tuning_records, run=session.tuning_run))
     for index, row in todo.items():
         with phase("candidate text"):
             built = written_down(row, keywords, records, session.kernels)

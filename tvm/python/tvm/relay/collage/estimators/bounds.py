@@ -19,7 +19,7 @@ from tvm.target import Target
 
 from ..backends.accuracy import trades_accuracy
 from ..backends.own_cost import has_own_costs
-from ..measure.candidate.candidate import CandidateModule, candidate_module
+from ..candidate.candidate import CandidateModule, candidate_module
 from ..options import CollageOptions
 from ..relay_util.external import TVM_BACKEND
 from .row import build_options

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A candidate as the pass gives it, and what of it goes to workers as text, so that they build what
-this process would. Test: estimators/test_session.py, measure/candidate/test_pass_context.py."""
+this process would. Test: estimators/test_session.py, candidate/test_pass_context.py."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
+from ..candidate.candidate import CandidateModule, candidate_module
+from ..candidate.pass_context import context_to_json
 from ..costs.kernel import KernelChoice
 from ..exec.reply import Unsupported
-from ..measure.candidate.candidate import CandidateModule, candidate_module
-from ..measure.candidate.pass_context import context_to_json
 from ..messages.foreign import describe
 from ..options import CollageOptions
 from ..process_wide.logs import warn_once
 from ..relay_util.external import TVM_BACKEND, is_external
-from ..tuner.tuner import Tuner
 from ..tuning import TuningRecords, records_in_force
+from ..tuning.run import TuningRun
 
 
 class Row:
@@ -73,8 +73,8 @@ def build_options() -> dict[str, Any]:
     return {"opt_level": context.opt_level, **({"pass_context": fields} if fields else {})}
 
 
-def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
-    """The tuning records that a build for the target would use, and what a search's tuner has
+def tuning_records(target: str, run: TuningRun | None = None) -> TuningRecords:
+    """The tuning records that a build for the target would use, and what a search's tuning has
     found, for workers."""
     records, left_out = records_in_force(target)
     for name in left_out:
@@ -83,9 +83,9 @@ def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
             "candidates are measured without them (autotvm's and auto_scheduler's ApplyHistoryBest "
             "and a MetaSchedule JSONDatabase or MemoryDatabase do show them)"
         )
-    if tuner is None or str(tuner.target) != str(target):
+    if run is None or str(run.target) != str(target):
         return records
-    return type(records)([*records, *tuner.records])
+    return type(records)([*records, *run.records])
 
 
 def _is_verified(backend: str, mode: str) -> bool:

@@ -18,12 +18,12 @@ import tvm
 from tvm.target import Target
 
 from ..backends import BUILTIN, find_backend
+from ..candidate.footprint import bytes_in_turn
+from ..candidate.weights import CACHE_BYTES
 from ..costs.kernel import KernelChoice
 from ..errors import BackendUnavailableError, DeviceError
 from ..exec.process import WorkerOptions
 from ..exec.time_limit import NO_LIMIT, SEARCHED, TimeLimit
-from ..measure.candidate.footprint import bytes_in_turn
-from ..measure.candidate.weights import CACHE_BYTES
 from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
 from ..measure.progress import make_progress
@@ -34,7 +34,7 @@ from ..process_wide.logs import warn_once
 from ..rpc import DeviceInfo, DeviceRunner
 from ..store import CostStore, Environment, StoredCosts, StoreError, store_path
 from ..store.key import stored_version
-from ..tuner.tuner import Tuner
+from ..tuning.run import TuningRun
 
 _logger = logging.getLogger(__name__)
 
@@ -56,11 +56,11 @@ _OF_SESSION = (
 @dataclasses.dataclass(frozen=True)
 class Session:
     """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, a tuner where it tunes, the kernels that candidates' steps run by, and the limit of its
-    time."""
+    or here, the run of a tuner where it tunes, the kernels that candidates' steps run by, and the
+    limit of its time."""
 
     estimator: MeasuredCostEstimator
-    tuner: Tuner | None = None
+    tuning_run: TuningRun | None = None
     kernels: tuple[KernelChoice, ...] = ()
     limit: TimeLimit = NO_LIMIT
 

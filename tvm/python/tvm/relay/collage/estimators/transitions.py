@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from tvm import relay
 from tvm.target import Target
 
+from ..candidate.candidate import CandidateModule, candidate_module
 from ..costs.cost import Cost
 from ..exec.time_limit import TRANSITIONS
-from ..measure.candidate.candidate import CandidateModule, candidate_module
 from ..relay_util.external import TRANSITION
 from .row import build_options
 from .session import Session

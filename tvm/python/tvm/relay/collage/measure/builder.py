@@ -1,29 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker's build of one candidate into a library file.
 
-The default builder, `build_library`, is what builds whole networks too. The library is linked
-without C++'s, which half of the linker's work is for: TVM's own kernels call C, mathematics and the
-compiler's conversions of half floats at most. What else a library may be made of (C++ sources, a
-backend's archives) is linked as TVM does; the code is the same either way.
-Test: measure/profiler/test_profile.py, measure/profiler/test_compiled_kernels.py,
-measure/candidate/test_link.py.
+The default builder, `build_library`, is what builds whole networks too.
+Test: measure/profiler/test_profile.py, measure/profiler/test_compiled_kernels.py.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from typing import Any
 
 import tvm
 
+from ..candidate.candidate import NO_KEYWORDS, CandidateModule
+from ..candidate.inputs import describe_inputs
+from ..candidate.pass_context import context_from_json
+from ..compile.link import export
 from ..exec.machine_fault import blaming_the_compiler, blaming_the_library
 from ..exec.resolve import resolve
 from ..exec.spent import phase
 from ..tuning import TuningRecords
-from .candidate.candidate import NO_KEYWORDS, CandidateModule
-from .candidate.inputs import describe_inputs
-from .candidate.pass_context import context_from_json
 
 
 def build_candidate(
@@ -70,25 +66,3 @@ def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) ->
     records = TuningRecords.from_json(candidate.records)
     with context_from_json(options.pop("pass_context", {})), records.in_force():
         return resolve(builder)(mod, tvm.target.Target(candidate.target), **options)
-
-
-_WITHOUT_CPP = ("-nostdlib", "-lgcc", "-lm", "-lc")
-
-
-def export(factory: Any, library: str, **keywords: Any) -> None:
-    """factory.export_library(library, **keywords), faster where the library allows it."""
-    if can_leave_cpp_out(factory):
-        try:
-            factory.export_library(library, options=list(_WITHOUT_CPP), **keywords)
-            return
-        except RuntimeError:  # a compiler without these options or libraries
-            pass
-    factory.export_library(library, **keywords)
-
-
-def can_leave_cpp_out(factory: Any) -> bool:
-    """Whether all objects of the library come from TVM's own LLVM."""
-    module = getattr(factory, "module", None)
-    if sys.platform != "linux" or module is None:
-        return False
-    return all(part.type_key == "llvm" for part in module._collect_dso_modules())

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost, CostStatus
 from ..costs.failure import FaultCount, failed_cost
 from ..exec.launch import make_scratch
@@ -31,7 +32,6 @@ from ..exec.time_limit import TimeIsUpError
 from ..machine.compiler import require_compiler
 from ..machine.load import warn_if_busy
 from ..relay_util.external import TVM_BACKEND
-from .candidate.candidate import CandidateModule
 from .options import MeasureOptions
 from .progress import Progress
 from .protocols import KeptCosts, Stored

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from .candidate.weights import CACHE_BYTES
+from ..candidate.weights import CACHE_BYTES
 
 # Part of the key of stored costs (store/). Raise it when what is built or timed for a candidate, or
 # what its cost means, changes: rows of other versions are then measured again.

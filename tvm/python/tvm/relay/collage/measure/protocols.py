@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost
-from .candidate.candidate import CandidateModule
 
 
 class Stored(Protocol):

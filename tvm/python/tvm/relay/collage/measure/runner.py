@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
+from ..candidate.candidate import CandidateModule
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.spent import phase
 from ..machine.cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
 from ..machine.environment import Machine
 from ..machine.load import LoadMeter
-from .candidate.candidate import CandidateModule
 from .race.comparison import Comparison, RightOutputs, compared
 from .race.race import Contestant, RaceOptions
 

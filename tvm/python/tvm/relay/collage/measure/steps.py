@@ -10,13 +10,13 @@ import dataclasses
 from typing import Any
 
 from ..backends.registry import has_own_threads, why_not_here
+from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost, CostStatus
 from ..costs.failure import failed_cost
 from ..exec.pool import Job
 from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..relay_util.external import TVM_BACKEND
-from .candidate.candidate import CandidateModule
 from .options import MeasureOptions
 from .profiler.profile import measure_library
 

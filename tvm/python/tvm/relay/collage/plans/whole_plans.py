@@ -17,6 +17,7 @@ import numpy as np
 import tvm
 from tvm.relay.backend import Executor, Runtime
 
+from ..candidate.candidate import calls_of
 from ..compile import build_whole
 from ..compile.compiled_parts import CompiledParts
 from ..compile.executors import GRAPH, VM, executor_of
@@ -27,7 +28,6 @@ from ..estimators.row import build_options
 from ..estimators.session import measure_options, open_store, own_backend_modules, version_of
 from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
-from ..measure.candidate.candidate import calls_of
 from ..measure.runner import Runner
 from ..messages.progress import one_step, steps
 from ..options.named import option

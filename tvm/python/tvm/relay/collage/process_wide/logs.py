@@ -18,13 +18,14 @@ from .shared_patch import SharedPatch
 
 LOGGER = "tvm.relay.collage"
 NOTSET = "notset"
-_warned: set[str] = set()
+# What warn_once has said; a test puts another set here.
+warned: set[str] = set()
 
 
 def warn_once(message: str) -> None:
     """Log a warning that comes once in a process."""
-    if message not in _warned:
-        _warned.add(message)
+    if message not in warned:
+        warned.add(message)
         _LOGGER.warning("%s", message)
 
 

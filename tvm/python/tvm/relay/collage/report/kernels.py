@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import tvm
 
+from ..candidate.candidate import CandidateModule, candidate_module, deployable_module
 from ..compile import build_library, host_target, prepare
 from ..costs.kernel import KernelChoice, with_kernels
 from ..estimators.row import build_options, tuning_records
 from ..measure.builder import build_module
-from ..measure.candidate.candidate import CandidateModule, candidate_module, deployable_module
 from ..measure.options import MeasureOptions
 from ..measure.profiler.compiled_kernels import Kernel, kernels_of
 from ..plans.placement import PlacedPart, Placement

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 
 import tvm
 
+from ..candidate.candidate import CandidateModule
 from ..errors import DeviceError
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.process import WorkerOptions
 from ..exec.reply import Reply
 from ..exec.spent import phase
 from ..machine.environment import Machine
-from ..measure.candidate.candidate import CandidateModule
 from ..measure.race.comparison import Comparison, RightOutputs
 from ..measure.race.race import Contestant, RaceOptions
 from ..options.named import option

@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tuning records of AutoTVM, Ansor and MetaSchedule (see docs/tuning.md)."""
+"""Tuning of TVM's kernels: records of AutoTVM, Ansor and MetaSchedule, and searches for more.
 
-from .logs import load_records, read_log
-from .record import TRANSFERRED, CannotTravel, Record, TuningLogError
-from .records import TuningRecords, built_as, records_in_force
+Docs: docs/tuning.md; transfer/: docs/transfer.md.
+"""
+
+from .log import load_records, read_log
+from .records import TUNERS, TuningRecords, built_as, records_in_force
+from .tuner import TRANSFERRED, CannotTravel, Record, TuningLogError
 
 __all__ = [
     "TRANSFERRED",
+    "TUNERS",
     "CannotTravel",
     "Record",
     "TuningLogError",

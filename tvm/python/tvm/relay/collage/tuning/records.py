@@ -20,19 +20,17 @@ import tvm
 from ..relay_util.changed_context import changed_context
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, operator_calls, tensors_of
-from . import ansor_records, autotvm_records, metaschedule_records
-from .record import CannotTravel, Record
+from .ansor import Ansor
+from .autotvm import AutoTVM
+from .metaschedule import MetaSchedule
+from .tuner import CannotTravel, Record, Tuner
 
-# In the order in which TVM asks them. The first that has a record decides, but what a kernel is may
-# depend on the records of another kind (docs/transfer.md).
-KINDS = {
-    "metaschedule": metaschedule_records,
-    "ansor": ansor_records,
-    "autotvm": autotvm_records,
-}
+# By name, in the order in which TVM asks them. The first that has a record decides, but what a
+# kernel is may depend on the records of another kind (docs/transfer.md).
+TUNERS: dict[str, Tuner] = {tuner.name: tuner for tuner in (MetaSchedule(), Ansor(), AutoTVM())}
 # Legalisation pads tensors of these types: sizes in the records are not those in the module.
 _PADDED_TYPES = ("int8", "uint8")
-# By kind, what builds made of its records from the first version on, where that has changed; the
+# By tuner, what builds made of its records from the first version on, where that has changed; the
 # last is what they make today. Costs from before do not count.
 _BUILT_AS = {"ansor": ("ansor", "ansor, weights laid out")}
 
@@ -42,18 +40,16 @@ _entered: contextvars.ContextVar[tuple[Record, ...]] = contextvars.ContextVar("e
 
 
 def built_as(kind: str) -> str:
-    """What builds make of a kind's records, in words: equal where they make the same."""
+    """Return what builds make of a tuner's records, in words: equal where they make the same."""
     return _BUILT_AS.get(kind, (kind,))[-1]
 
 
 class TuningRecords:
-    """Records of one or more kinds, at most one a kind and workload; empty for none.
-
-    `modes`: kinds that builds are to be made for even without a record, as candidates were that a
-    tuner of that kind had a hand in.
-    """
+    """Records of one or more tuners, at most one a tuner and workload; empty for none."""
 
     def __init__(self, records: Iterable[Record] = (), modes: Iterable[str] = ()) -> None:
+        """modes: tuners that builds are to be made for even without a record, as candidates were
+        that such a tuner had a hand in."""
         # Of equal ones that which says whose it is.
         found: dict[Any, Record] = {}
         for record in records:
@@ -72,36 +68,37 @@ class TuningRecords:
         return iter(self._records)
 
     def changes_builds(self) -> bool:
-        """Whether a build in force of these can differ from one without."""
-        return bool(self) or any(KINDS[kind].CONFIG for kind in self.modes)
+        """Tell whether a build in force of these can differ from one without."""
+        return bool(self) or any(TUNERS[kind].config for kind in self.modes)
 
     def origins(self) -> dict[str, int]:
-        """How many there are of whom: Record.origin, or the kind where nobody says."""
+        """Return how many there are of whom: Record.origin, or the tuner where nobody says."""
         return dict(sorted(Counter(r.origin or r.kind for r in self._records).items()))
 
     def named(self) -> str:
-        """The digest, and whose they are; "" without any."""
+        """Return the digest, and whose they are; "" without any."""
         counts = ", ".join(f"{origin} {count}" for origin, count in self.origins().items())
         return f"{self.digest()} ({counts})" if self else ""
 
     def digest(self) -> str:
-        """16 hex digits, equal for equal records; "" without any."""
+        """Return 16 hex digits, equal for equal records; "" without any."""
         return self._digest({})
 
     def earlier_digests(self) -> set[str]:
-        """Those of the same records where builds made something else of them."""
+        """Return the digests of the same records where builds made something else of them."""
         ways = [{kind: way} for kind, ways in _BUILT_AS.items() for way in ways[:-1]]
         return {self._digest(earlier) for earlier in ways} - {self.digest()}
 
     def _digest(self, earlier: Mapping[str, str]) -> str:
-        """earlier: by kind, what builds made of its records, if not what they make today."""
+        """earlier: by tuner, what builds made of its records, if not what they make today."""
         if not self:
             return ""
         rows = sorted(_identity(record, earlier) for record in self)
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def of_module(self, mod: tvm.IRModule) -> TuningRecords:
-        """Those that kernels of TVM's in `mod` (typed) may use; perhaps more, never fewer."""
+        """Return those that kernels of TVM's in `mod` (typed) may use; perhaps more, never
+        fewer."""
         if not self:
             return self
         sizes, is_padded = _tensor_sizes(mod)
@@ -111,21 +108,21 @@ class TuningRecords:
 
     @contextlib.contextmanager
     def in_force(self) -> Iterator[None]:
-        """Context in which TVM's builds use the records, with the PassContext that it takes."""
+        """Have TVM's builds use the records in the block, with the PassContext that it takes."""
         by_kind = self.to_json()
         with contextlib.ExitStack() as stack:
             stack.callback(_entered.reset, _entered.set((*_entered.get(), *self._records)))
             for kind, lines in by_kind.items():
-                stack.enter_context(KINDS[kind].open_records(lines))
+                stack.enter_context(TUNERS[kind].using(lines))
             for kind in sorted({*by_kind, *self.modes}):
                 stack.enter_context(mode(kind))
-            for module in KINDS.values():
-                if module.cannot_build():
-                    stack.enter_context(module.open_records([]))
+            for tuner in TUNERS.values():
+                if tuner.cannot_build():
+                    stack.enter_context(tuner.using([]))
             yield
 
     def to_json(self) -> dict[str, list[str]]:
-        """Lines by kind."""
+        """Return lines by tuner."""
         by_kind: dict[str, list[str]] = {}
         for record in self._records:
             by_kind.setdefault(record.kind, []).append(record.text)
@@ -133,40 +130,41 @@ class TuningRecords:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Iterable[str]]) -> TuningRecords:
-        """Inverse of to_json, but for what tells them apart: for builds alone."""
+        """Undo to_json, but for what tells them apart: for builds alone."""
         rows = [(kind, text) for kind, texts in fields.items() for text in texts]
-        return cls(Record(kind, text, text, frozenset()) for kind, text in rows)
+        return cls(Record(kind, text, text, sizes=frozenset()) for kind, text in rows)
 
     def Summary(self) -> str:
-        """e.g. "2 ansor, 10 transferred records 3f2a9c0d11aa22bb"."""
+        """Return a text such as "2 ansor, 10 transferred records 3f2a9c0d11aa22bb"."""
         counts = [f"{count} {origin}" for origin, count in self.origins().items()]
         return f"{', '.join(counts)} records {self.digest()}" if counts else "no tuning records"
 
 
 @contextlib.contextmanager
 def mode(kind: str) -> Iterator[None]:
-    """Context in which the PassContext has TVM consult records of a kind, if it did not before."""
-    module, current = KINDS[kind], tvm.transform.PassContext.current()
-    missing = {key: value for key, value in module.CONFIG.items() if key not in current.config}
+    """Have the PassContext consult records of a tuner in the block, if it did not before."""
+    tuner, current = TUNERS[kind], tvm.transform.PassContext.current()
+    missing = {key: value for key, value in tuner.config.items() if key not in current.config}
     if not missing:
         yield
         return
-    with module.quiet(), changed_context(missing):
+    with tuner.quiet(), changed_context(missing):
         yield
 
 
-def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
-    """What a build for `target` would use here and now, and what of it cannot be written down.
+def records_in_force(target: tvm.target.Target | str) -> tuple[TuningRecords, list[str]]:
+    """Return what a build for `target` would use here and now, and what of it cannot be written
+    down.
 
     AutoTVM's and Ansor's `ApplyHistoryBest` and a MetaSchedule database are found where they were
-    entered; the latter two count where the PassContext turns their kind on.
+    entered; the latter two count where the PassContext turns their tuner on.
     """
     records: list[Record] = []
     left_out = []
-    for module in KINDS.values():
-        if module.is_enabled():
+    for tuner in TUNERS.values():
+        if tuner.is_enabled():
             try:
-                records += module.records_in_force(tvm.target.Target(target))
+                records += tuner.records_in(tuner.contexts(), tvm.target.Target(target))
             except CannotTravel as error:
                 left_out.append(str(error))
     origins = {_identity(record): record.origin for record in _entered.get()}
@@ -176,7 +174,8 @@ def records_in_force(target: Any) -> tuple[TuningRecords, list[str]]:
 
 
 def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
-    """Elements of the tensors that TVM's operators read or write, and whether one may be padded."""
+    """Return the elements of the tensors that TVM's operators read or write, and whether one may be
+    padded."""
     functions = [each for each in mod.functions.values() if isinstance(each, tvm.relay.Function)]
     own = [each for each in functions if not is_external_function(each)]
     calls = [call for function in own for call in operator_calls(function)]

@@ -228,17 +228,17 @@ _ON_RECORDS = {
         ("tvm.autotvm.task.dispatcher:DispatchContext.current",),
         "the innermost one is a class's: two threads that leave theirs in another order than they "
         "entered leave one that serves all later builds",
-        Scope.RECORDS, "tuning/autotvm_records.py", "process_wide/test_shared_patch.py",
+        Scope.RECORDS, "tuning/autotvm.py", "process_wide/test_shared_patch.py",
     ),
     "Ansor's contexts": Fix(
         ("tvm.auto_scheduler.dispatcher:DispatchContext.current",),
         "the same",
-        Scope.RECORDS, "tuning/ansor_records.py", "process_wide/test_shared_patch.py",
+        Scope.RECORDS, "tuning/ansor.py", "process_wide/test_shared_patch.py",
     ),
     "Ansor's trials": Fix(
         ("global:auto_scheduler.local_builder.build", "global:auto_scheduler.local_runner.run"),
         "no defect: a trial is in the log before the next begins, as the search may be killed",
-        Scope.SEARCH, "tuner/ansor_search.py", "tuner/test_search.py",
+        Scope.SEARCH, "tuning/ansor.py", "tuning/test_search.py",
     ),
 }  # fmt: skip
 _CONVERTERS = "tvm_fixes/onnx_converters.py", "tvm_fixes/test_onnx_converters.py"

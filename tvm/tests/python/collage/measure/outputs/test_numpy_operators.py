@@ -11,7 +11,7 @@ from tvm import relay
 from tvm.relay.collage.relay_util.walk import operator_calls
 
 reference = import_module("tvm.relay.collage.measure.outputs.reference")
-inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+inputs = import_module("tvm.relay.collage.candidate.inputs")
 numpy_operators = import_module("tvm.relay.collage.measure.outputs.numpy_operators")
 
 # Each is one parameter list and calls on its parameters, which are built together.

@@ -14,8 +14,9 @@ from relay_text import parse
 from tvm import relay
 
 reference = import_module("tvm.relay.collage.measure.outputs.reference")
+rounding = import_module("tvm.relay.collage.costs.rounding")
 tolerance = import_module("tvm.relay.collage.measure.outputs.tolerance")
-inputs = import_module("tvm.relay.collage.measure.candidate.inputs")
+inputs = import_module("tvm.relay.collage.candidate.inputs")
 BUILDER = measure.MeasureOptions().builder
 
 
@@ -199,15 +200,15 @@ def test_a_reference_of_64_bits_has_the_types_of_the_outputs(tmp_path):
 
 
 def test_a_tolerance_is_widened_by_rounding_and_by_nothing_else():
-    narrow = tolerance.Tolerance(1e-4, 1)
+    narrow = rounding.Tolerance(1e-4, 1)
     b = np.ones(4, "float32")
-    assert tolerance.widened(narrow, [b * np.float32(1.001)], [b]).relative == pytest.approx(
+    assert rounding.widened(narrow, [b * np.float32(1.001)], [b]).relative == pytest.approx(
         5e-4, 1e-3
     )
-    assert tolerance.widened(narrow, [b * np.float32(1.00001)], [b]) == narrow
-    assert tolerance.widened(narrow, [b * np.float32(1.5)], [b]) == narrow
-    assert tolerance.widened(narrow, [np.arange(3)], [np.arange(1, 4)]) == narrow
-    assert tolerance.widened(narrow, [np.zeros(0, "float32")], [np.zeros(0, "float32")]) == narrow
+    assert rounding.widened(narrow, [b * np.float32(1.00001)], [b]) == narrow
+    assert rounding.widened(narrow, [b * np.float32(1.5)], [b]) == narrow
+    assert rounding.widened(narrow, [np.arange(3)], [np.arange(1, 4)]) == narrow
+    assert rounding.widened(narrow, [np.zeros(0, "float32")], [np.zeros(0, "float32")]) == narrow
 
 
 def test_a_reference_without_a_finite_number_is_none(tmp_path):
@@ -271,7 +272,7 @@ def tolerance_of(body, kind="float32"):
 
 
 def test_the_tolerance_is_of_the_coarsest_type_and_the_longest_sum():
-    table = tolerance.RELATIVE
+    table = rounding.RELATIVE
 
     def dense(x):
         return relay.nn.dense(x, x)
@@ -294,7 +295,7 @@ def test_the_tolerance_is_of_the_coarsest_type_and_the_longest_sum():
 
 
 def off(a, b, relative=1e-4, steps=1):
-    return tolerance.mismatch([a], [b], tolerance.Tolerance(relative, steps))
+    return rounding.mismatch([a], [b], rounding.Tolerance(relative, steps))
 
 
 def test_floats_may_differ_by_rounding_only():
@@ -339,7 +340,7 @@ def test_other_shapes_types_and_counts_are_wrong():
     b = np.ones((2, 3), "float32")
     assert off(b.T, b) == "output 0 is float32(3, 2), TVM's is float32(2, 3)"
     assert "float64" in off(b.astype("float64"), b)
-    text = tolerance.mismatch([b], [b, b], tolerance.Tolerance(1e-4, 1))
+    text = rounding.mismatch([b], [b, b], rounding.Tolerance(1e-4, 1))
     assert text == "1 outputs, TVM has 2"
     empty = np.ones((0, 3), "float32")
     assert off(empty, empty) == ""

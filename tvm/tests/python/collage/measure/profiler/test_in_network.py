@@ -18,10 +18,10 @@ from tvm.relay.collage import measure
 
 build_step = import_module("tvm.relay.collage.measure.builder")
 in_network = import_module("tvm.relay.collage.measure.profiler.in_network")
-weights = import_module("tvm.relay.collage.measure.candidate.weights")
+weights = import_module("tvm.relay.collage.candidate.weights")
 timing = import_module("tvm.relay.collage.measure.profiler.profile")
 steps = import_module("tvm.relay.collage.measure.steps")
-candidates = import_module("tvm.relay.collage.measure.candidate.candidate")
+candidates = import_module("tvm.relay.collage.candidate.candidate")
 MB = 1 << 20
 ONE_COPY = in_network.ONE_COPY
 

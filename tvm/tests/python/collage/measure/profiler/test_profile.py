@@ -15,7 +15,7 @@ from tvm.relay.collage.measure.race.race import race
 
 borders = import_module("tvm.relay.collage.measure.profiler.borders")
 timing = import_module("tvm.relay.collage.measure.profiler.profile")
-describe_inputs = import_module("tvm.relay.collage.measure.candidate.inputs").describe_inputs
+describe_inputs = import_module("tvm.relay.collage.candidate.inputs").describe_inputs
 TARGET = "llvm -mcpu=" + tvm.target.codegen.llvm_get_system_cpu()
 
 

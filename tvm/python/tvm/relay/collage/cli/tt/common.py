@@ -22,21 +22,15 @@ from ...backends.targets import host_named
 from ...errors import CollageError, OptionError
 from ...exec.pool import WorkerPool
 from ...files.text import check_file_path
+from ...importer.onnx_file import onnx_module
 from ...machine.load import LoadMeter
 from ...messages.progress import OnStep, one_step, steps
-from ...transfer.choose import scores, shares
-from ...transfer.kernel import Kernel
-from ...transfer.log import (
-    Source,
-    read_ansor,
-    read_given,
-    sources_of,
-    tells_of_trials,
-    trials_of,
-)
-from ...transfer.shipped import log_named
-from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
-from ...tuning.record import TuningLogError
+from ...tuning import TuningLogError
+from ...tuning.ansor_kernel import AnsorKernel
+from ...tuning.model import Model, one_worker, open_model
+from ...tuning.transfer.log import Source, read_ansor, read_given, tells_of_trials, trials_of
+from ...tuning.transfer.shipped import log_named
+from ...tuning.transfer.sources import scores, shares, sources_of
 from ..building import add_shape
 from ..parser import add_progress, line_of
 
@@ -48,7 +42,7 @@ def add_model_file(action: argparse.ArgumentParser) -> None:
 
 
 def add_model(action: argparse.ArgumentParser) -> None:
-    """Options of an action that reads a model."""
+    """Add the options of an action that reads a model."""
     action.add_argument(
         "--target", default="", metavar="TARGET", help="the host target (default: this CPU)"
     )
@@ -56,12 +50,12 @@ def add_model(action: argparse.ArgumentParser) -> None:
 
 
 def add_output(action: argparse.ArgumentParser, what: str, help: str) -> None:
-    """The option for what an action writes; `what`: a word for it."""
+    """Add the option for what an action writes; `what`: a word for it."""
     action.add_argument("--output", "-o", type=Path, required=True, metavar=what, help=help)
 
 
 def add_trials(action: argparse.ArgumentParser) -> None:
-    """Arguments of an action that makes trials."""
+    """Add the arguments of an action that makes trials."""
     action.add_argument(
         "--seconds",
         type=seconds,
@@ -84,7 +78,7 @@ def add_from(action: argparse.ArgumentParser) -> None:
 
 
 def sources_named(options: argparse.Namespace) -> list[Path]:
-    """The logs that --from names, which can be read. OptionError, TuningLogError."""
+    """Return the logs that --from names, which can be read. OptionError, TuningLogError."""
     target = host_named(options.target, "--target")
     logs = [Path(log_named(name, target)) for name in options.sources]
     check_logs(*logs)
@@ -92,15 +86,15 @@ def sources_named(options: argparse.Namespace) -> list[Path]:
 
 
 def check_logs(*logs: Path) -> None:
-    """TuningLogError for what is no log of Ansor, or one without its trials: to be told before
-    minutes of work."""
+    """Raise TuningLogError for what is no log of Ansor, or one without its trials: to be told
+    before minutes of work."""
     for log in logs:
         read_given(log)
 
 
 def check_is_of_transfer(log: Path) -> None:
-    """TuningLogError for a log that tells of no transfer. It may have no line of Ansor's: none of
-    the schedules need have fitted."""
+    """Raise TuningLogError for a log that tells of no transfer. It may have no line of Ansor's:
+    none of the schedules need have fitted."""
     read_ansor(log)
     if not trials_of(log):
         raise TuningLogError(
@@ -109,8 +103,8 @@ def check_is_of_transfer(log: Path) -> None:
 
 
 def check_is_of_search(log: Path) -> None:
-    """TuningLogError for a log that is not of Ansor's own search alone: transferred schedules in it
-    would be taken for what the search found."""
+    """Raise TuningLogError for a log that is not of Ansor's own search alone: transferred schedules
+    in it would be taken for what the search found."""
     read_given(log)
     if tells_of_trials(log):
         raise TuningLogError(
@@ -129,22 +123,22 @@ def add_log(action: argparse.ArgumentParser) -> None:
 
 
 def check_is_no_source(written: Path, sources: Iterable[Path], error: str) -> None:
-    """OptionError where a command would write into a log that it reads: what was transferred from
-    the log would count among what was found for its model."""
+    """Raise OptionError where a command would write into a log that it reads: what was transferred
+    from the log would count among what was found for its model."""
     if written.resolve() in [source.resolve() for source in sources]:
         raise OptionError(error)
 
 
 def check_own_log(options: argparse.Namespace) -> None:
-    """TuningLogError for a --log that is no log, and OptionError where there cannot be one. It need
-    not be there yet, and may have the trials of another tuner."""
+    """Raise TuningLogError for a --log that is no log, and OptionError where there cannot be one.
+    It need not be there yet, and may have the trials of another tuner."""
     check_file_path(str(options.log), "--log", is_appended=True)
     if options.log.exists():
         read_ansor(options.log)
 
 
 def add_sources(action: argparse.ArgumentParser) -> None:
-    """Arguments of an action that transfers: which schedules are tried."""
+    """Add the arguments of an action that transfers: which schedules are tried."""
     add_from(action)
     action.add_argument(
         "--best",
@@ -171,9 +165,9 @@ def add_sources(action: argparse.ArgumentParser) -> None:
     )
 
 
-def scores_of(kernels: Sequence[Kernel], logs: Sequence[Path]) -> dict[str, float]:
-    """What each log promises to a model with these kernels, the best first. CollageError where no
-    log has a schedule of any of its classes."""
+def scores_of(kernels: Sequence[AnsorKernel], logs: Sequence[Path]) -> dict[str, float]:
+    """Return what each log promises to a model with these kernels, the best first. CollageError
+    where no log has a schedule of any of its classes."""
     sources = {str(path): sources_of([path]) for path in logs}
     check_some_fit(kernels, itertools.chain(*sources.values()), logs)
     models = {path: [source.kernel for source in found] for path, found in sources.items()}
@@ -181,10 +175,10 @@ def scores_of(kernels: Sequence[Kernel], logs: Sequence[Path]) -> dict[str, floa
 
 
 def check_some_fit(
-    kernels: Sequence[Kernel], sources: Iterable[Source], logs: Sequence[Path]
+    kernels: Sequence[AnsorKernel], sources: Iterable[Source], logs: Sequence[Path]
 ) -> None:
-    """CollageError where none of the schedules, which are those of the logs, is of a class of the
-    kernels."""
+    """Raise CollageError where none of the schedules, which are those of the logs, is of a class of
+    the kernels."""
     classes = {source.kernel.kind for source in sources}
     if not any(kernel.kind in classes for kernel in kernels):
         raise CollageError(
@@ -197,18 +191,18 @@ def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
     target = host_named(options.target, "--target")
     with one_step("finding kernels", path.name, options.progress):
         with ended_by_interrupt(line_of("interrupted", options)):
-            mod = load_onnx(path, dict(options.shape))
-        return open_model(mod, target, path.name, workers)
+            mod = onnx_module(path, dict(options.shape))
+        return open_model(mod, target, path.name, workers=workers)
 
 
-def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:
+def kernels_of_model(path: Path, options: argparse.Namespace) -> list[AnsorKernel]:
     with one_worker() as workers:
         return list(open_net(path, options, workers).kernels)
 
 
 def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
-    """The model without the kernels whose names have one of the words. OptionError where these are
-    all that it has."""
+    """Return the model without the kernels whose names have one of the words. OptionError where
+    these are all that it has."""
     kernels = [
         kernel for kernel in model.kernels if not any(word in kernel.name for word in without)
     ]
@@ -222,7 +216,7 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
 
 @contextlib.contextmanager
 def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
-    """For the block that makes trials: what tells of each kernel as it begins. At the end a warning
+    """Give the block that makes trials what tells of each kernel as it begins. At the end a warning
     says so where other programs took the CPUs meanwhile, other than while it waited for them."""
     meter, loads = LoadMeter(lambda: workers.pids), list[float]()
     meter.begin()
@@ -248,7 +242,8 @@ def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
 
 
 def untried_text(count: int) -> str:
-    """What --seconds, or a fault of the machine, left of a transfer, and what to do about it."""
+    """Return what --seconds, or a fault of the machine, left of a transfer, and what to do about
+    it."""
     what = "1 schedule was" if count == 1 else f"{count} schedules were"
     return f"{what} not tried: run the same command again to go on"
 

@@ -14,9 +14,7 @@ from typing import Any
 from ...errors import CollageError, OptionError
 from ...files.text import check_file_path, why_no_file, write_whole
 from ...messages.progress import steps
-from ...report.tuning_gain import plot_gains
-from ...tuner.gain import Gain, compare_searches
-from ...tuner.pipeline import one_worker
+from ...tuning.model import one_worker
 from ..parser import add_progress
 from .common import (
     add_model,
@@ -27,6 +25,8 @@ from .common import (
     open_net,
     positive,
 )
+from .gain import Gain, compare_searches
+from .gain_picture import plot_gains
 
 
 def add_actions(add: Any) -> None:
@@ -88,7 +88,12 @@ def _compare(options: argparse.Namespace) -> int:
         model = open_net(options.model, options, workers)
         with steps("comparing", options.progress) as on_step:
             found = compare_searches(
-                model, options.transferred, options.ansor, workers, options.rounds, on_step
+                model,
+                options.transferred,
+                options.ansor,
+                workers=workers,
+                rounds=options.rounds,
+                on_step=on_step,
             )
     if options.output:
         write_whole(str(options.output), json.dumps(found.to_json(), indent=1) + "\n")
@@ -115,7 +120,7 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """What tt compare wrote. CollageError."""
+    """Return what tt compare wrote. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}; name what `collage tt compare` wrote")
     try:

@@ -16,10 +16,10 @@ from typing import Any
 from ...errors import CollageError
 from ...files.text import check_file_path, make_folder
 from ...messages.progress import steps
-from ...transfer import export_torch
-from ...transfer.export_torch import NETS
 from ..parser import add_progress
+from . import export_torch
 from .common import add_output, positive, print_facts
+from .export_torch import NETS
 
 _NEEDS = "torch, torchvision and transformers"
 
@@ -73,14 +73,14 @@ def _export(options: argparse.Namespace) -> int:
         for done, name in enumerate(lacking):
             check_file_path(str(files[name]), "--output")
             on_step(name, done, len(lacking))
-            _run(options.python, name, options.batch, files[name])
+            _run(options.python, name, options.batch, file=files[name])
     facts = {"written": lacking, "kept": kept}
     print_facts(options, {**facts, "folder": str(options.output)})
     return 0
 
 
 def _run(python: str, name: str, batch: int, file: Path) -> None:
-    """One net in a process of its own. CollageError."""
+    """Export one net in a process of its own. CollageError."""
     command = [python, "-P", export_torch.__file__, name, str(batch), str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -17,15 +17,16 @@ from typing import Any
 from ...costs.cost import format_seconds
 from ...errors import OptionError
 from ...files.text import check_file_path, make_folder, write_whole
-from ...transfer.choose import are_timed, shares
-from ...transfer.kernel import Kernel, to_comment
-from ...transfer.kernel_text import texts_of
-from ...transfer.log import HOW_TO_TELL, distil, kernels_of, read_given
-from ...tuner.pipeline import check_is_file
-from ...tuning.logs import Line, best_lines
-from ...tuning.record import TuningLogError
+from ...importer.onnx_file import check_is_file
+from ...tuning import TuningLogError
+from ...tuning.ansor_kernel import AnsorKernel, to_comment
+from ...tuning.log import best_lines, kernels_of
+from ...tuning.transfer.log import read_given
+from ...tuning.transfer.sources import HOW_TO_TELL, are_timed, distil, shares
+from ...tuning.tuner import Line
 from ..parser import add_progress
 from .common import add_model, add_output, kernels_of_model, positive, print_facts
+from .kernel_text import texts_of
 
 
 def add_actions(add: Any) -> None:
@@ -108,9 +109,11 @@ def _info(options: argparse.Namespace) -> int:
     return 0
 
 
-def _joined(in_models: Iterable[Kernel], in_logs: Mapping[str, Kernel]) -> list[Kernel]:
-    """Each kernel once, called as often as the models call it together, or as a log tells of one
-    that is in no model."""
+def _joined(
+    in_models: Iterable[AnsorKernel], in_logs: Mapping[str, AnsorKernel]
+) -> list[AnsorKernel]:
+    """Return each kernel once, called as often as the models call it together, or as a log tells of
+    one that is in no model."""
     kernels, calls = dict(in_logs), Counter[str]()
     for kernel in in_models:
         calls[kernel.workload] += kernel.calls
@@ -141,8 +144,8 @@ def _split(options: argparse.Namespace) -> int:
 
 
 def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
-    """New logs with these trials and their kernels, each at once or not at all. OptionError before
-    any is written where one is there already."""
+    """Write new logs with these trials and their kernels, each at once or not at all. OptionError
+    before any is written where one is there already."""
     for path in groups:
         if path.exists():
             raise OptionError(f"{path} exists already: name another, or remove it")

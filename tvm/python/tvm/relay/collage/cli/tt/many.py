@@ -24,18 +24,17 @@ from ...backends.targets import host_named
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
-from ...files.text import check_file_path, make_folder, parse_json
+from ...files.text import append_line, check_file_path, make_folder, parse_json
+from ...importer.onnx_file import check_is_file
 from ...machine.environment import cpu_model
 from ...measure.race.comparison import paired_ratio
 from ...messages.progress import steps
-from ...transfer.choose import scores, shares
-from ...transfer.kernel import Kernel
-from ...transfer.log import sources_of
-from ...transfer.timeline import transfer_seconds
-from ...tuner.end_to_end import UNTUNED, compare_records
-from ...tuner.pipeline import Model, check_is_file, count_untried, one_worker, transfer_to
-from ...tuner.transfer import Transfer, best_of
-from ...tuning.logs import append_line, load_records
+from ...tuning import load_records
+from ...tuning.ansor_kernel import AnsorKernel
+from ...tuning.model import Model, count_untried, one_worker, transfer_to
+from ...tuning.transfer.log import transfer_seconds
+from ...tuning.transfer.sources import scores, shares, sources_of
+from ...tuning.transfer.transfer import Transfer, TransferOptions, best_of
 from .common import (
     add_model,
     add_output,
@@ -49,6 +48,7 @@ from .common import (
     untried_text,
     wanted_kernels,
 )
+from .end_to_end import UNTUNED, compare_records
 
 _logger = logging.getLogger(__name__)
 
@@ -57,47 +57,44 @@ _RECORDS = "many.jsonl"
 
 
 class Question(NamedTuple):
-    """What a row answers. inputs: a digest of the model, the logs, and all that decides which
-    trials are made and how fast they are."""
+    """A question that a row answers."""
 
     model: str
     log: str
+    # A digest of the model, the logs, and all that decides which trials are made and how fast they
+    # are.
     inputs: str
-    rounds: int
-    runs: int
+    rounds: int  # how often it is measured
+    runs: int  # how often the transfer is made
 
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What a model gained from a log.
+    """The gain of a model from a log."""
 
-    inputs, rounds, runs: as in Question. score: what the log promised. served: how many of its
-    kernels got a schedule. search_seconds: the median of the runs. speedup: untuned over it, None
-    where it could not be timed, with the reason in `failure`.
-    """
-
+    # As in Question.
     model: str
     log: str
     inputs: str
     rounds: int
     runs: int
-    score: float
-    kernels: int
-    served: int
-    search_seconds: float
-    speedup: Interval | None
-    failure: str
+    score: float  # what the log promised
+    kernels: int  # of the model
+    served: int  # those that got a schedule
+    search_seconds: float  # the median of the runs
+    speedup: Interval | None  # untuned over it; None where it could not be timed
+    failure: str  # the reason why there is none
 
     @property
     def question(self) -> Question:
-        return Question(self.model, self.log, self.inputs, self.rounds, self.runs)
+        return Question(self.model, self.log, self.inputs, rounds=self.rounds, runs=self.runs)
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Row:
-        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        """Undo to_json. TypeError, ValueError or KeyError for anything else."""
         speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
         return cls(**{**fields, "speedup": speedup})
 
@@ -234,7 +231,8 @@ def _many(options: argparse.Namespace) -> int:
 def _questions(
     path: Path, logs: Mapping[str, Sequence[Path]], options: argparse.Namespace
 ) -> dict[Question, Sequence[Path]]:
-    """What is asked of a model, and the logs of each: a model's own log is no other model's."""
+    """Return what is asked of a model, and the logs of each: a model's own log is no other
+    model's."""
     target = str(host_named(options.target, "--target"))
     settings = [target, cpu_model(), options.shape, options.best, options.schedules]
     settings += [sorted(options.without), _digest(path.read_bytes())]
@@ -244,7 +242,7 @@ def _questions(
         if own:
             contents = [_digest(each.read_bytes()) for each in own]
             inputs = _digest(json.dumps([*settings, contents]).encode())
-            found[Question(path.stem, name, inputs, options.rounds, options.runs)] = own
+            found[Question(path.stem, name, inputs, rounds=options.rounds, runs=options.runs)] = own
     return found
 
 
@@ -253,8 +251,8 @@ def _digest(content: bytes) -> str:
 
 
 def _known(records: Path) -> dict[Question, Row]:
-    """Rows of earlier runs, but for those that failed, since what was at fault may have passed; how
-    many could not be read is logged."""
+    """Return rows of earlier runs, but for those that failed, since what was at fault may have
+    passed; how many could not be read is logged."""
     found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
@@ -276,8 +274,8 @@ def _known(records: Path) -> dict[Question, Row]:
 def _rows_of(
     path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
 ) -> tuple[list[Row], dict[Question, int]]:
-    """What one model gains from each of the logs, all measured beside each other; and how many
-    schedules time left untried where it did not suffice, which have no row yet."""
+    """Return what one model gains from each of the logs, all measured beside each other; and how
+    many schedules time left untried where it did not suffice, which have no row yet."""
     with one_worker() as workers:
         model = wanted_kernels(open_net(path, options, workers), options.without)
         sources = {each.log: [one.kernel for one in sources_of(own)] for each, own in asked.items()}
@@ -286,7 +284,8 @@ def _rows_of(
         runs, untried = {}, {}
         for each, own in asked.items():
             made = [
-                _transferred(model, each, own, run, options, workers) for run in range(each.runs)
+                _transferred(model, each, own, run=run, options=options, workers=workers)
+                for run in range(each.runs)
             ]
             if left := sum(run["untried"] for run in made):
                 untried[each] = left
@@ -300,7 +299,7 @@ def _rows_of(
         }
         with steps("comparing", options.progress) as on_step:
             found = compare_records(
-                model.candidate, records, workers, options.rounds, on_step=on_step
+                model.candidate, records, workers, rounds=options.rounds, on_step=on_step
             )
     by_name = {item.name: item for item in found}
     untuned = by_name[UNTUNED]
@@ -322,8 +321,9 @@ def _rows_of(
     return rows, untried
 
 
-def _warn_of_own(name: str, model: Model, sources: Mapping[str, Sequence[Kernel]]) -> None:
-    """A log of the model's own search under another name would be taken for another model's."""
+def _warn_of_own(name: str, model: Model, sources: Mapping[str, Sequence[AnsorKernel]]) -> None:
+    """Warn of a log of the model's own search under another name, which would be taken for another
+    model's."""
     workloads = {kernel.workload for kernel in model.kernels}
     for log, kernels in sources.items():
         shared = len(workloads & {kernel.workload for kernel in kernels})
@@ -347,14 +347,14 @@ def _transferred(
     options: argparse.Namespace,
     workers: Any,
 ) -> dict[str, Any]:
-    """One run of transferring; its log is the memory of one that was stopped."""
+    """Make one run of transferring; its log is the memory of one that was stopped."""
     label = f"{question.model}-{question.log}-{question.inputs}-{run}"
     log = options.output / f"{label}.jsonl"
     log.touch()
     sources = sources_of(logs, options.best)
-    transfer = Transfer(sources, log, workers, most=options.schedules)
+    transfer = Transfer(sources, log, workers, options=TransferOptions(most=options.schedules))
     with making_trials(workers, options.progress) as on_step:
-        trials = transfer_to(model, transfer, options.seconds, on_step)
+        trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
     served = sum(best_of(found) is not None for found in trials.values())
     untried = count_untried(model, transfer)
     seconds = transfer_seconds(log)
@@ -362,14 +362,14 @@ def _transferred(
 
 
 def _choice(model: str, rows: Sequence[Row]) -> Choice:
-    """The log that the heuristic chooses for a model, and the best one."""
+    """Return the log that the heuristic chooses for a model, and the best one."""
     own = [row for row in rows if row.model == model and row.speedup is not None]
     single = [row for row in own if row.log != POOLED]
     if not single:
         return Choice(model)
     pooled = next((row for row in own if row.log == POOLED), None)
     chosen = max(single, key=lambda row: row.score)
-    return Choice(model, chosen, max(single, key=_value), pooled)
+    return Choice(model, chosen, max(single, key=_value), pooled=pooled)
 
 
 def _value(row: Row) -> float:

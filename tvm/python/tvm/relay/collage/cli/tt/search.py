@@ -13,13 +13,14 @@ from typing import Any
 
 from ...costs.cost import format_seconds
 from ...errors import CollageError
-from ...transfer.kernel import Kernel
-from ...transfer.kernel_text import texts_of
-from ...transfer.log import read_ansor, sources_of
-from ...transfer.timeline import model_seconds, timeline, transfer_seconds
-from ...tuner.pipeline import autoschedule, count_untried, one_worker, transfer_to
-from ...tuner.session import check_cost_model
-from ...tuner.transfer import Transfer, Trial, best_of, outcomes
+from ...tuning.ansor import NAME as ANSOR
+from ...tuning.ansor_kernel import AnsorKernel
+from ...tuning.from_options import check_cost_model
+from ...tuning.model import autoschedule, count_untried, one_worker, transfer_to
+from ...tuning.transfer.log import read_ansor, transfer_seconds
+from ...tuning.transfer.sources import sources_of
+from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial, best_of, outcomes
+from ...tuning.tuner import SearchOptions
 from ..parser import add_progress
 from .common import (
     add_from,
@@ -43,6 +44,8 @@ from .common import (
     untried_text,
     wanted_kernels,
 )
+from .kernel_text import texts_of
+from .timeline import model_seconds, timeline
 
 _LOOK_SECONDS = 60.0
 # Trials tell which schedule is the best of a kernel, and not whether TVM's own kernel is better.
@@ -117,12 +120,10 @@ def _autoschedule(options: argparse.Namespace) -> int:
             searched = autoschedule(
                 model,
                 workers,
-                options.log,
-                options.trials,
-                limit,
-                options.search_model,
-                on_step,
-                _matcher(options, model.kernels),
+                SearchOptions(ANSOR, options.trials, str(options.log), model=options.search_model),
+                seconds=limit,
+                on_step=on_step,
+                is_enough=_matcher(options, model.kernels),
             )
     names = {each.workload: each.name for each in model.kernels}
     if not options.json:
@@ -147,13 +148,13 @@ def _autoschedule(options: argparse.Namespace) -> int:
 
 
 def _took(log: Path) -> float:
-    """Seconds that the search took whose trials a log has, 0 without one."""
+    """Return the seconds that the search took whose trials a log has, 0 without one."""
     moments = timeline(read_ansor(log)) if log.exists() else []
     return moments[-1].seconds if moments else 0.0
 
 
-def _matcher(options: argparse.Namespace, kernels: Sequence[Kernel]) -> Callable[[], bool]:
-    """Whether the search may end, which is asked often and looked at once a minute."""
+def _matcher(options: argparse.Namespace, kernels: Sequence[AnsorKernel]) -> Callable[[], bool]:
+    """Return what tells whether the search may end: it is asked often, and looks once a minute."""
     if not options.match:
         return lambda: False
     goal = read_ansor(options.match)
@@ -192,9 +193,10 @@ def _transfer(options: argparse.Namespace) -> int:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
         check_some_fit(model.kernels, sources, logs)
-        transfer = Transfer(sources, options.log, workers, most=options.schedules)
+        how = TransferOptions(most=options.schedules)
+        transfer = Transfer(sources, options.log, workers, options=how)
         with making_trials(workers, options.progress) as on_step:
-            trials = transfer_to(model, transfer, options.seconds, on_step)
+            trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
         untried = count_untried(model, transfer)
     texts = texts_of(model.kernels)
     rows = [
@@ -229,7 +231,7 @@ def _transfer(options: argparse.Namespace) -> int:
     return 0 if served else 1
 
 
-def _transferred(kernel: Kernel, text: str, trials: Sequence[Trial]) -> dict[str, Any]:
+def _transferred(kernel: AnsorKernel, text: str, trials: Sequence[Trial]) -> dict[str, Any]:
     best = best_of(trials)
     return {
         "name": kernel.name,

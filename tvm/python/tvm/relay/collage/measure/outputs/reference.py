@@ -25,18 +25,19 @@ from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
+from ...candidate.candidate import CandidateModule
+from ...candidate.inputs import describe_inputs, random_inputs
+from ...candidate.weights import is_weight
 from ...compile.module_check import collected_diagnostics
+from ...costs.rounding import Tolerance, mismatch, widened
 from ...exec.arrays import as_numbers, load_arrays, save_arrays
 from ...exec.reply import Unsupported, WrongResult
 from ...exec.resolve import resolve
 from ...exec.spent import phase
 from ...messages.foreign import describe
 from ...relay_util.walk import operands_of, post_order
-from ..candidate.candidate import CandidateModule
-from ..candidate.inputs import describe_inputs, random_inputs
-from ..candidate.weights import is_weight
 from .numpy_operators import OPERATORS, compute
-from .tolerance import Tolerance, mismatch, tolerance_of, widened
+from .tolerance import tolerance_of
 
 # Plain on purpose: no instruction that the candidate's own target asks for, and it runs here even
 # when that target is another machine.

@@ -8,34 +8,23 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-import numpy as np
 import onnx
 import tvm
 from tvm.relay import expr as _expr
 
-from ...costs.rounding import LONG, OUTPUT, RELATIVE, ROUNDING, SHORT
+from ...costs.rounding import EIGHT_BITS, LONG, OUTPUT, RELATIVE, SHORT, Tolerance
 from ...ops import ONNX_NODES, model_of
 from ...ops.onnx_names import graphs_in
 from ...relay_util.walk import operator_calls, tensors_of
 
 _COARSER = tuple(RELATIVE)
 _BYTES = "8 bit"
-_EIGHT_BITS = ("int8", "uint8")
 # ONNX's operators that round to bytes, and its number for float16.
 _TO_BYTES = re.compile("(Dynamic)?Quantize|QLinear|QGemm|QAttention")
 _HALF = onnx.TensorProto.FLOAT16
-# Booleans, and indices of a greatest value, computed from floats: so many may flip at a near tie.
-_FLIPS = 1e-3
-
-
-class Tolerance(NamedTuple):
-    """relative: as in RELATIVE, 0 where all is whole numbers; steps: of an 8-bit output."""
-
-    relative: float
-    steps: int
 
 
 def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:
@@ -65,32 +54,11 @@ def model_tolerance(model: onnx.ModelProto) -> float:
     return OUTPUT[_inside(model) or "float32"]
 
 
-def widened(
-    tolerance: Tolerance, outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray]
-) -> Tolerance:
-    """The tolerance that these outputs need too, which are off the truth by rounding alone."""
-    found = max(map(_relative, outputs, truth), default=0.0)
-    is_rounding = tolerance.relative < found <= ROUNDING
-    return tolerance._replace(relative=found) if is_rounding else tolerance
-
-
-def _relative(a: np.ndarray, b: np.ndarray) -> float:
-    """The tolerance that floats need; 0 for what has no floats."""
-    if b.dtype.kind != "f" or not b.size:
-        return 0.0
-    defined = np.isfinite(b)
-    known = np.where(defined, b, 0.0).astype("float64")
-    bound = np.abs(known) + _root_mean_square(known)
-    error = np.where(defined, np.abs(a.astype("float64") - known), 0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return float(np.max(np.where(error > 0, error / bound, 0.0)))
-
-
 def _roundings(calls: list[_expr.Call]) -> int:
     """How many of the calls round to 8 bits."""
     return sum(
-        any(d in _EIGHT_BITS for d in _dtypes(call))
-        and any(d not in _EIGHT_BITS for d in _dtypes(call.args[0]))
+        any(d in EIGHT_BITS for d in _dtypes(call))
+        and any(d not in EIGHT_BITS for d in _dtypes(call.args[0]))
         for call in calls
         if call.args
     )
@@ -117,25 +85,6 @@ def _inside(model: onnx.ModelProto) -> str:
 def _coarseness(kind: str) -> int:
     """Place in the order of RELATIVE; -1 for none."""
     return _COARSER.index(kind) if kind else -1
-
-
-def mismatch(
-    outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray], tolerance: Tolerance
-) -> str:
-    """Where outputs differ most and by how much; "" when they are within the tolerance.
-
-    Nothing is asked where the reference is no finite number: what it stands for is not defined.
-    """
-    outputs, truth = list(outputs), list(truth)
-    if len(outputs) != len(truth):
-        return f"{len(outputs)} outputs, TVM has {len(truth)}"
-    for number, (a, b) in enumerate(zip(outputs, truth, strict=True)):
-        if (a.shape, a.dtype) != (b.shape, b.dtype):
-            return f"output {number} is {a.dtype}{a.shape}, TVM's is {b.dtype}{b.shape}"
-        text = _worst(a, b, tolerance)
-        if text:
-            return f"output {number} {text}"
-    return ""
 
 
 def reduction_length(call: _expr.Call) -> int:
@@ -179,37 +128,6 @@ _LENGTHS: dict[str, Callable[..., int]] = {
     "nn.avg_pool3d": _window,
     "cumsum": lambda call, data, *_: math.prod(data),
 }
-
-
-def _worst(a: np.ndarray, b: np.ndarray, tolerance: Tolerance) -> str:
-    """The element that is furthest out of its bounds; "" when none is."""
-    is_float = b.dtype.kind not in "biu"
-    wide_a, wide_b = a.astype("float64"), b.astype("float64")
-    with np.errstate(invalid="ignore"):
-        error = np.abs(wide_a - wide_b)
-    defined = np.isfinite(wide_b)
-    error = np.where(defined, np.where(np.isfinite(error), error, np.inf), 0.0)
-    known = np.where(defined, wide_b, 0.0)
-    bound = tolerance.relative * (np.abs(known) + _root_mean_square(known))
-    if b.dtype.name in _EIGHT_BITS:
-        bound = np.full(b.shape, float(tolerance.steps))
-    elif not is_float and np.count_nonzero(error) <= _flips(tolerance) * error.size:
-        return ""
-    if not error.size or not (error > bound).any():
-        return ""
-    at = np.unravel_index(np.argmax(error - bound), error.shape)
-    place = f"[{', '.join(str(int(i)) for i in at)}]"
-    return (
-        f"at {place} is {a[at]}, TVM's is {b[at]}: off by {error[at]:.3g}, allowed {bound[at]:.3g}"
-    )
-
-
-def _root_mean_square(values: np.ndarray) -> float:
-    return math.sqrt(np.mean(values**2)) if values.size else 0.0
-
-
-def _flips(tolerance: Tolerance) -> float:
-    return _FLIPS if tolerance.relative else 0.0
 
 
 def _dtypes(node: Any) -> list[str]:

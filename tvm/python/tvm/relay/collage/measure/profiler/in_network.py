@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 import tvm
 
+from ...candidate.weights import CACHE_BYTES
 from ...costs.kernel import Run
 from ...relay_util.walk import size_of
-from ..candidate.weights import CACHE_BYTES
 
 # Bytes for each second of a run below which it does not tell where they come from: a twentieth of
 # what memory gives a slow machine.

@@ -18,12 +18,12 @@ from tvm import relay
 from ...backends.interface import Backend
 from ...backends.registry import find_backend, get_backend
 from ...backends.target_options import options_in
+from ...candidate.weights import CACHE_BYTES
 from ...costs.cost import CostStatus
 from ...costs.kernel import KernelRuns, KernelStep, Run
+from ...costs.rounding import Tolerance, mismatch
 from ...exec.arrays import numbers_of
 from ...messages.foreign import describe
-from ..candidate.weights import CACHE_BYTES
-from ..outputs.tolerance import Tolerance, mismatch
 from ..race.rounds import ROUNDS_BEFORE_GIVING_UP, RoundOptions, run_rounds
 from .in_network import (
     MOST_TURNS,

@@ -15,11 +15,11 @@ from typing import Any
 import tvm
 from tvm.contrib.graph_executor import GraphModule
 
+from ...candidate.inputs import random_inputs
 from ...costs.statistics import fewest_samples, is_narrow, median_interval
 from ...exec.arrays import numbers_of, set_inputs
 from ...exec.machine_fault import blaming_the_library
 from ...exec.spent import phase
-from ..candidate.inputs import random_inputs
 from ..outputs.reference import check_outputs
 from .borders import border_share
 from .in_network import MOST_TURNS, Place, timer_of_part

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tvm
 
+from ...candidate.inputs import describe_inputs, random_tensor
 from ...compile.executors import GRAPH, VM, exportable, has_several_ways
 from ...compile.module_check import open_inputs, shapes_text
 from ...costs.cost import Cost, CostStatus
@@ -28,7 +29,6 @@ from ...exec.reply import Unsupported
 from ...exec.spent import phase
 from ...exec.time_limit import BUILT, NO_LIMIT, TimeLimit
 from ...machine.compiler import require_compiler
-from ...measure.candidate.inputs import describe_inputs, random_tensor
 from ...measure.outputs.tolerance import output_tolerance
 from ...measure.race.comparison import Comparison, RightOutputs, compared
 from ...measure.race.race import Contestant, RaceOptions

@@ -21,7 +21,7 @@ from ...errors import PlacementError
 from ...options import CollageOptions
 from ...options.named import option
 from ...relay_util.external import is_external, mark_lone_part, on_one_thread
-from ...tuner.session import given_records
+from ...tuning.from_options import given_records
 from .describe import describe_functions
 from .made_with import differences
 from .types import Node, PlacedFunction, PlacedPart, Placement, load_placement

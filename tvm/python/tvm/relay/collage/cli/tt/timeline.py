@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a search went on by the clock: when which trial ended, and how good the best were by then.
+
+A log's lines say when their trial began. A search that was stopped and went on later leaves a gap,
+of which a pause counts at most. Test: cli/test_tt_timeline.py.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from ...tuning.ansor_kernel import AnsorKernel
+from ...tuning.tuner import Line
+
+# Between two trials a search chooses the next ones, which takes seconds; what is longer is a pause.
+_PAUSE_SECONDS = 60.0
+
+
+class Moment(NamedTuple):
+    """The end of a trial."""
+
+    seconds: float  # that the search had taken by then
+    line: Line
+
+
+def timeline(lines: Iterable[Line]) -> list[Moment]:
+    """Return the trials of a search in their order. Lines that do not say when (of other tools)
+    take no time."""
+    trials = sorted(((*_began(line), line) for line in lines), key=lambda trial: trial[0])
+    moments: list[Moment] = []
+    elapsed, last = 0.0, math.inf
+    for began, took, line in trials:
+        end = began + took
+        elapsed += min(max(took, end - last), _PAUSE_SECONDS)
+        last = end
+        moments.append(Moment(elapsed, line))
+    return moments
+
+
+def lines_within(moments: Iterable[Moment], seconds: float) -> list[Line]:
+    """Return the trials that had ended after so many seconds."""
+    return [moment.line for moment in moments if moment.seconds <= seconds]
+
+
+def model_seconds(kernels: Sequence[AnsorKernel], lines: Iterable[Line]) -> float | None:
+    """Return the seconds of the kernels of one run of a model together, each with its best trial;
+    None where one has none that ran."""
+    best: dict[str, float] = {}
+    for line in lines:
+        if line.seconds is not None:
+            best[line.workload] = min(line.seconds, best.get(line.workload, math.inf))
+    if any(kernel.workload not in best for kernel in kernels):
+        return None
+    return sum(kernel.calls * best[kernel.workload] for kernel in kernels)
+
+
+def seconds_to_match(
+    kernels: Sequence[AnsorKernel], moments: Sequence[Moment], wanted: float
+) -> float | None:
+    """Return after how many seconds a search's kernels were together as fast as `wanted`; None
+    where they never were."""
+    best: dict[str, float] = {}
+    calls: Mapping[str, int] = {kernel.workload: kernel.calls for kernel in kernels}
+    for moment in moments:
+        workload, seconds = moment.line.workload, moment.line.seconds
+        if seconds is None or workload not in calls:
+            continue
+        best[workload] = min(seconds, best.get(workload, math.inf))
+        if len(best) == len(calls) and sum(calls[w] * s for w, s in best.items()) <= wanted:
+            return moment.seconds
+    return None
+
+
+def _began(line: Line) -> tuple[float, float]:
+    """Return when a trial began and how long it took, as its line says."""
+    _, _, took, began = json.loads(line.text)["r"]
+    return float(began), float(took)
