@@ -3,7 +3,7 @@
  * \file memory.h
  * \brief Memory of programs: aligned blocks, and one for each running call.
  *
- * Tested by backends/dnnl/test_scratch.py and backends/blas/test_deploy.py.
+ * Tested by backends/dnnl/test_scratch.py.
  */
 #pragma once
 

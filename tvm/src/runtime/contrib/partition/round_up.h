@@ -3,7 +3,7 @@
  * \file round_up.h
  * \brief Divisions of sizes that round up: sizes are not negative, divisors positive.
  *
- * Tested by backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
+ * Tested by backends/dnnl/test_winograd.py.
  */
 #pragma once
 
