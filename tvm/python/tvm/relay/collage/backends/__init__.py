@@ -30,6 +30,7 @@ _LAZY = {
     "add_pattern_rule": "extend",
     "add_patterns": "extend",
     "CompilerError": "own_code",
+    "NeededLibrary": "own_code",
     "c_source_module": "own_code",
     "GRAPH_LEVEL": "interface",
     "OP_LEVEL": "interface",
