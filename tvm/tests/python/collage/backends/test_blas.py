@@ -37,7 +37,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
 from tvm.relay.collage.compile.library import inline_external_functions
-from tvm.relay.collage.external import on_one_thread
+from tvm.relay.collage.relay_util.external import on_one_thread
 
 nn = relay.nn
 FLAGS = list(itertools.product([False, True], repeat=2))

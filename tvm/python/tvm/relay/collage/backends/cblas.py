@@ -14,7 +14,7 @@ from tvm import relay, runtime
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 from ..errors import UnsupportedOpError
-from ..external import is_on_one_thread
+from ..relay_util.external import is_on_one_thread
 from ..relay_util.walk import nodes_of
 from .interface import Backend
 from .own_code import NeededLibrary, c_source_module
