@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backend ``mkl``: what ``cblas`` takes, by Intel's Math Kernel Library. Test: backends/test_blas.py."""
+"""The backend ``mkl``: what ``cblas`` takes, by Intel's Math Kernel Library.
+
+Test: backends/test_blas.py.
+"""
 
 from __future__ import annotations
 
