@@ -16,7 +16,7 @@ FIGURE = re.compile(rf"\d(?:(?<![ (]95) ?%| ?(?:(?:{UNITS})\b|x\b(?! ?\d))| \[\d
 # What is no measurement, and why; texts of one line, as the page would read without line breaks.
 ALLOWED = {
     "docs/architecture.md": {"5 and 20 % more than the optimum": "definition"},
-    "docs/backends/cblas.md": {"less than about 10 us stay": "limit"},
+    "docs/backends/blas.md": {"about 10 us stay": "limit"},
     "docs/backends/dnnl.md": {
         "less than 98 % of its time": "limit",
         "| 4 times | 4 times |": "arithmetic",

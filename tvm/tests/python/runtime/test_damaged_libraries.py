@@ -21,7 +21,6 @@ from tvm.relay.collage.backends import get_backend, greedy_partition
 # The kind of module that runs a backend's parts, and how many changes of a file are tried.
 KINDS = {
     "dnnl": ("collage.onednn", 60),
-    "cblas": ("collage.cblas", 60),
     "onnxruntime": ("collage.onnx_model", 60),
     "openvino": ("collage.onnx_model", 20),
 }

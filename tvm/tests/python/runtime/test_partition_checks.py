@@ -102,25 +102,20 @@ PARTS = {
     ),
     "mean": lambda: relay.mean(relay.exp(var(3, 4)), axis=1, keepdims=True),
 }
-BLAS_PARTS = {
-    "dense": lambda: nn.relu(nn.bias_add(nn.dense(var(4, 8), constant(1, 6, 8)), constant(2, 6))),
-    "batch": lambda: nn.batch_matmul(var(2, 3, 4), var(2, 5, 4, name="y")),
-}
 
 
 def parts():
     """(name, kind, description, constants) of each."""
-    for backend, kind, bodies in (("dnnl", "onednn", PARTS), ("cblas", "cblas", BLAS_PARTS)):
-        if get_backend(backend).available() is not None:
-            continue
-        for name, body in bodies.items():
-            function = hand_placed(function_of(body()))["dnnl_part"]
-            module = get_backend(backend).compile(function)
-            constants = [each.numpy() for each in module["get_constants"]()]
-            description = json.loads(module.get_source())
-            if name in ("one group", "two groups"):
-                give_weights_an_axis_of_groups(description, constants)
-            yield f"{kind} {name}", kind, description, constants
+    if get_backend("dnnl").available() is not None:
+        return
+    for name, body in PARTS.items():
+        function = hand_placed(function_of(body()))["dnnl_part"]
+        module = get_backend("dnnl").compile(function)
+        constants = [each.numpy() for each in module["get_constants"]()]
+        description = json.loads(module.get_source())
+        if name in ("one group", "two groups"):
+            give_weights_an_axis_of_groups(description, constants)
+        yield f"onednn {name}", "onednn", description, constants
 
 
 def places(value, at=()):

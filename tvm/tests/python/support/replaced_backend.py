@@ -3,7 +3,7 @@
 worker processes can import it."""
 
 from tvm.relay.collage import register_backend
-from tvm.relay.collage.backends.blas import CblasBackend
+from tvm.relay.collage.backends.cblas import CblasBackend
 
 
 class Mine(CblasBackend):

@@ -54,6 +54,7 @@ _LAZY = {
     "add_pattern_rule": "backends",
     "add_patterns": "backends",
     "update_tuning_log": "tuning.from_options",
+    "NeededLibrary": "backends",
     "c_source_module": "backends",
     "registered_function_module": "backends",
     "list_backends": "backends",

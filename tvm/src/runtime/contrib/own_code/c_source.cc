@@ -8,6 +8,8 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <tvm/runtime/logging.h>
+#include <tvm/runtime/module.h>
+#include <tvm/runtime/registry.h>
 #include <unistd.h>
 
 #include <mutex>
@@ -73,12 +75,14 @@ void* Load(const std::string& bytes, size_t count) {
 //
 // For good: the libraries that it brought have threads (OpenMP's sleep in libgomp), which outlive
 // every module, and what a thread stands in must not be unloaded.
-Entry EntryOf(const std::string& bytes) {
+Entry EntryOf(const partition::GraphDesc& graph) {
+  const std::string bytes = FromHex(AttributeOf(graph, "library"));
   static std::mutex mutex;
   static auto& entries = *new std::unordered_map<std::string, Entry>();
   std::lock_guard<std::mutex> lock(mutex);
   const auto known = entries.find(bytes);
   if (known != entries.end()) return known->second;
+  OpenNeededLibrary(graph);
   static size_t loaded = 0;
   void* found = dlsym(Load(bytes, ++loaded), kEntry);
   ICHECK(found) << "c_source: the library has no " << kEntry;
@@ -90,7 +94,7 @@ class CProgram final : public partition::Program {
   CProgram(const partition::GraphDesc& graph, std::vector<std::shared_ptr<void>> constants)
       : operands_(graph, std::move(constants)),
         source_(AttributeOf(graph, "source")),
-        entry_(EntryOf(FromHex(AttributeOf(graph, "library")))) {}
+        entry_(EntryOf(graph)) {}
 
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final {
     thread_local std::vector<void*> data;
@@ -117,6 +121,15 @@ void Check(const partition::GraphDesc& graph) {
 
 [[maybe_unused]] const bool registered =
     partition::RegisterPartitionKind("c_source", Check, Compile);
+
+// Parts of cblas and mkl were of kinds of their own before they became C.
+runtime::Module RefuseFormerKind(void*) {
+  LOG(FATAL) << "ValueError: this library has parts of cblas or mkl from an earlier version of "
+                "Collage, which this version cannot run: compile the model again";
+  throw;
+}
+TVM_REGISTER_GLOBAL("runtime.module.loadbinary_collage.cblas").set_body_typed(RefuseFormerKind);
+TVM_REGISTER_GLOBAL("runtime.module.loadbinary_collage.mkl").set_body_typed(RefuseFormerKind);
 
 }  // namespace
 }  // namespace tvm::collage::own_code

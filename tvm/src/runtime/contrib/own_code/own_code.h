@@ -20,6 +20,15 @@ inline const std::string& AttributeOf(const partition::GraphDesc& graph, const s
   return graph.nodes[0].Str(key);
 }
 
+// Where a library is looked for, as LibraryPlace has it; patterns are divided by colons.
+struct NeededLibrary {
+  std::string title, soname, variable, package, patterns;
+  bool one_cpu = false;  // let it see one CPU while it is opened
+};
+
+// Opens the library that the description says its C calls, if it names one.
+void OpenNeededLibrary(const partition::GraphDesc& graph);
+
 // A partition's inputs, then its constants, then its outputs, as its code takes them.
 class Operands {
  public:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of programs: aligned blocks, and one for each running call.
-// Test: backends/dnnl/test_scratch.py, backends/blas/test_deploy.py.
+// Test: backends/dnnl/test_scratch.py.
 #pragma once
 
 #include <cstdint>

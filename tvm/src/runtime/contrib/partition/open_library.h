@@ -3,7 +3,7 @@
 //
 // Nothing of such a library is linked: libtvm_collage_runtime.so loads where it is absent, and a
 // model that needs it gets one clear error.
-// Test: backends/dnnl/test_errors.py, backends/blas/test_errors.py,
+// Test: backends/dnnl/test_errors.py, backends/test_blas.py,
 // backends/onnx_model/test_backend.py.
 #pragma once
 
@@ -51,14 +51,13 @@ struct Opened {
 // Never freed, for static variables: handles may still be released while the process ends.
 template <typename Api>
 const Opened<Api>* OpenOnce(const LibraryPlace& place,
-                            std::string (*load)(void* handle, Opened<Api>* opened),
-                            const std::function<void*(const std::string&)>& open = nullptr) {
+                            std::string (*load)(void* handle, Opened<Api>* opened)) {
   auto* opened = new Opened<Api>;
   const auto use = [&](void* handle) {
     *opened = Opened<Api>();
     return load(handle, opened);
   };
-  const std::string problem = OpenFirst(place, use, open);
+  const std::string problem = OpenFirst(place, use);
   if (!problem.empty()) *opened = Opened<Api>{{}, "", problem};
   return opened;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Divisions of sizes that round up: sizes are not negative, divisors positive.
-// Test: backends/blas/test_lower.py, backends/dnnl/test_winograd.py.
+// Test: backends/dnnl/test_winograd.py.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ from fuzz.profiles import grown
 from fuzz.run import seeds_in, seeds_text
 from fuzz.values import NOT_FINITE, Value, exact, rounded, worst
 from tree import SUPPORT
-from tvm.relay.collage.backends.blas.patterns import ANCHORS as BLAS_OPS
+from tvm.relay.collage.backends.cblas import PRODUCTS
 from tvm.relay.collage.backends.dnnl.lower import SUPPORTED_OPS
 from tvm.relay.collage.backends.onnx_model import EXPORTED_OPS
 from tvm.relay.collage.ops import KINDS, ONNX_NODES
@@ -122,7 +122,7 @@ def test_the_same_seed_gives_the_same_graph():
 
 
 def test_graphs_have_every_op_of_the_backends_tables():
-    missing = {*SUPPORTED_OPS, *EXPORTED_OPS, *BLAS_OPS.values()} - set(_NOT_MADE)
+    missing = {*SUPPORTED_OPS, *EXPORTED_OPS, *PRODUCTS} - set(_NOT_MADE)
     missing -= set(ONNX_NODES)  # of an original model, which a random graph has none of
     for seed in range(2000):
         missing -= ops_of(seed)

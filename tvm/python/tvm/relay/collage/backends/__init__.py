@@ -20,8 +20,8 @@ BUILTIN = {
     "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
     "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
     "openvino_bf16": (_CPU, ".openvino", "OpenVinoBf16Backend"),
-    "cblas": (_CPU, ".blas", "CblasBackend"),
-    "mkl": (_CPU, ".blas", "MklBackend"),
+    "cblas": (_CPU, ".cblas", "CblasBackend"),
+    "mkl": (_CPU, ".mkl", "MklBackend"),
 }
 
 # Public name -> the submodule that holds it; with a leading dot, a module below this package.
@@ -30,6 +30,7 @@ _LAZY = {
     "add_pattern_rule": "extend",
     "add_patterns": "extend",
     "CompilerError": "own_code",
+    "NeededLibrary": "own_code",
     "c_source_module": "own_code",
     "GRAPH_LEVEL": "interface",
     "OP_LEVEL": "interface",

@@ -7,6 +7,8 @@ tensors of static shape on the CPU; Linux. Test: backends/test_own_code.py.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import os
 import subprocess
 import tempfile
@@ -17,7 +19,7 @@ import tvm
 from tvm import relay
 from tvm.contrib import cc
 
-from ..messages.foreign import error_lines, undefined_symbols
+from ..messages.foreign import error_lines, last_line, undefined_symbols
 from ..relay_util.walk import nodes_of
 from .partition.description import to_json
 from .partition.graph import Graph, Node
@@ -45,18 +47,50 @@ class CompilerError(RuntimeError):
     """The C compiler refused a backend's source, or there is none."""
 
 
+@dataclasses.dataclass(frozen=True)
+class NeededLibrary:
+    """A library that a backend's C calls, looked for where the model runs (docs/deploy.md)."""
+
+    title: str  # what errors call it, as "OpenBLAS (libscipy_openblas.so)"
+    soname: str  # the name that the loader knows it by, as "libscipy_openblas.so"
+    variable: str  # the environment variable that names its file; then nothing else is tried
+    package: str  # what pip installs
+    patterns: tuple[str, ...]  # globs below site-packages, where pip puts it
+    one_cpu: bool = False  # show it one CPU while it is opened: it starts a thread for each
+
+    def file(self) -> str:
+        """Open the library, for good, and return its file; RuntimeError says what was tried."""
+        return _opened(self)
+
+
+@functools.cache  # one that is not found is looked for again
+def _opened(library: NeededLibrary) -> str:
+    open_library = tvm.get_global_func("collage.own_code.open_library")
+    place = {**dataclasses.asdict(library), "patterns": ":".join(library.patterns)}
+    try:
+        return str(open_library(*place.values()))
+    except RuntimeError as error:
+        raise RuntimeError(last_line(error)) from None
+
+
 def c_source_module(
-    function: relay.Function, source: str, entry: str = "run", flags: Sequence[str] = FLAGS
+    function: relay.Function,
+    source: str,
+    entry: str = "run",
+    flags: Sequence[str] = FLAGS,
+    library: NeededLibrary | None = None,
 ) -> tvm.runtime.Module:
     """Return the module that runs ``source``, C text that defines ``void <entry>(...)``.
 
     It gets a pointer to each tensor's data: the function's parameters, then its constants in the
     order in which they are first read (both ``const``), then its outputs. float32 is ``float``,
     float64 ``double``, bool ``uint8_t``, an integer type its name with ``_t``. Tensors are compact,
-    row by row. Several threads may call it at once; parts of equal C and flags are loaded once and
-    share its static variables. ``flags`` may name libraries (``-L``, ``-l``) and object files; what
-    neither these nor TVM's runtime define is refused. TypeError or ValueError for what is no such
-    function, CompilerError with the compiler's and linker's first messages.
+    row by row. Several threads may call it at once; parts of equal C and flags are compiled and
+    loaded once in a process, and share its static variables. ``flags`` may name libraries (``-L``,
+    ``-l``) and object files; what neither these nor TVM's runtime define is refused. ``library`` is
+    opened before the C is loaded, wherever it lies on the machine that runs the model; what it
+    lacks is seen then. TypeError or ValueError for what is no such function, CompilerError with the
+    compiler's and linker's first messages.
     """
     graph = _graph_of(function)
     for name, value in (("source", source), ("entry", entry)):
@@ -64,8 +98,10 @@ def c_source_module(
             raise TypeError(f"c_source_module: {name} is a str, got {type(value).__name__}")
     if isinstance(flags, str):
         raise TypeError(f"c_source_module: flags is a list of texts, got {flags!r}")
-    library = _compile(source + _entry_text(graph, entry), flags)
-    return _module("c_source", function, graph, {"source": source, "library": library.hex()})
+    text = source + _entry_text(graph, entry)
+    code = _compile(text, tuple(flags), cc.get_cc(), library.soname if library else "")
+    attrs = {"source": source, "library": code.hex()}
+    return _module("c_source", function, graph, attrs, library)
 
 
 def registered_function_module(function: relay.Function, name: str) -> tvm.runtime.Module:
@@ -84,9 +120,18 @@ def registered_function_module(function: relay.Function, name: str) -> tvm.runti
 
 
 def _module(
-    kind: str, function: relay.Function, graph: Graph, strings: dict[str, str]
+    kind: str,
+    function: relay.Function,
+    graph: Graph,
+    strings: dict[str, str],
+    library: NeededLibrary | None = None,
 ) -> tvm.runtime.Module:
     graph.nodes[0].attrs = {"strings": strings}
+    if library is not None:
+        graph.nodes[0].attrs["ints"] = {"needs_one_cpu": [int(library.one_cpu)]}
+        names = ("title", "soname", "variable", "package")
+        strings.update({f"needs_{name}": getattr(library, name) for name in names})
+        strings["needs_patterns"] = ":".join(library.patterns)
     symbol = str(function.attrs["global_symbol"])
     names = [f"{symbol}_const_{i}" for i in range(len(graph.constants))]  # as TVM names them
     return tvm.get_global_func(f"collage.{kind}.create")(symbol, to_json(graph), names)
@@ -141,9 +186,13 @@ def _entry_text(graph: Graph, entry: str) -> str:
     return f"\nvoid collage_c_source_entry(void* const* tensors) {{ {call} }}\n"
 
 
-def _compile(source: str, flags: Sequence[str]) -> bytes:
-    """The shared library of a C text."""
-    compiler = cc.get_cc()
+@functools.lru_cache(maxsize=128)
+def _compile(source: str, flags: Sequence[str], compiler: str | None, needs: str = "") -> bytes:
+    """Return the shared library of a C text, which a net has many equal parts of.
+
+    ``needs`` is the name of a library that it needs. An empty one of that name is linked in its
+    place, since a large one takes the linker a second.
+    """
     if compiler is None:
         raise CompilerError("no C compiler was found: install gcc or clang, or set CC")
     with tempfile.TemporaryDirectory() as folder:
@@ -153,6 +202,11 @@ def _compile(source: str, flags: Sequence[str]) -> bytes:
         command += [*flags, "-fPIC", "-shared", "-o", file, "-lm"]
         # Wrong numbers or types of arguments are errors, whatever the compiler's version.
         command += ["-Werror=implicit-function-declaration", "-Werror=incompatible-pointer-types"]
+        if needs:
+            empty = os.path.join(folder, "needed.so")
+            with open(empty, "wb") as library:
+                library.write(_compile("", (f"-Wl,-soname,{needs}",), compiler))
+            command += ["-Wl,--no-as-needed", empty, "-Wl,-z,undefs"]
         errors = _errors(command, source)
         missing = undefined_symbols(errors or "")
         if missing and all(name.startswith("TVM") for name in missing):

@@ -3,7 +3,7 @@
 
 Composite functions are seen through: their name says what matched, their body what to compute.
 Predicates ask of calls as if they were a partition of their own. Precondition: types are inferred.
-Test: backends/dnnl/test_codegen.py, backends/dnnl/test_patterns.py, backends/blas/test_patterns.py.
+Test: backends/dnnl/test_codegen.py, backends/dnnl/test_patterns.py, backends/test_blas.py.
 """
 
 from __future__ import annotations
