@@ -43,11 +43,9 @@ class ScopedOneCpu {
   bool saved_;
 };
 
-/*!
- * \brief dlopen that lets the library see one CPU, if it starts a thread for each that it sees.
- *
- * Variables for that number can't be set here: setenv is no friend of other threads' getenv.
- */
+// dlopen that lets the library see one CPU, if it starts a thread for each that it sees.
+//
+// Variables for that number can't be set here: setenv is no friend of other threads' getenv.
 void* OpenOnOneCpu(const std::string& path) {
   ScopedOneCpu one_cpu;
   return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -111,9 +111,9 @@ def test_replay_has_the_flags_of_what_it_does_alone(capsys):
 
 def test_what_keeps_a_placement_from_a_model_is_told(folder, tmp_path, capsys):
     made = ("replay", write_net(tmp_path / "two.onnx", batch=2), folder / "placement.json")
-    flags = ("-o", tmp_path / "l.so", "--backends", "dnnl", "--progress", "quiet")
-    assert call(*made, *flags) == 1
-    err = capsys.readouterr().err
+    assert call(*made, "-o", tmp_path / "l.so", "--backends", "dnnl") == 1
+    # How far it is, it says too where that takes longer than a second.
+    err = capsys.readouterr().err.splitlines()[-1] + "\n"
     assert "input 'x' of function @main is float32[2, 4, 8, 8], and the placement is for " in err
     assert "float32[1, 4, 8, 8]: import" in err and err.count("\n") == 1
     made = ("replay", write_net(tmp_path / "other.onnx", scale=2.0), folder / "placement.json")
