@@ -7,7 +7,7 @@
     python bench/variants.py pool --nets resnet50
     python bench/variants.py winograd --nets resnet50,yolov3
 
-calls: what a call costs that takes arrays and gives arrays (docs/runner.md). spread: threads kept
+calls: what a call costs that takes arrays and gives arrays (docs/deploy.md). spread: threads kept
 on CPUs of their own, or not; pool: TVM's kernels and the backend's library on one pool of threads,
 or TVM's own pool beside the library's, with its usual waiting or with ours (docs/thread_pool.md).
 winograd: convolutions by our kernel where its model expects a gain, or all by oneDNN's; kernels:
