@@ -57,7 +57,6 @@ ALLOWED = {
         "below 85 % of it, problem below 60 %": "limit",
     },
     "docs/transfer.md": {"reaches 49 % of": "paper", "needs 6.5 times as long": "paper"},
-    "docs/troubleshooting.md": {"for 15 seconds": "limit"},
     "docs/tuning.md": {"at least 60 ms of runs": "constant", "longer than 20 seconds": "limit"},
     "docs/zoo.md": {"at least 2 % of a run": "limit"},
 }  # fmt: skip
