@@ -4,7 +4,7 @@ beside those of the network that ships; what differs is named by its cause.
 
 Precondition: the placement is for this module, on this machine.
 Test: measure/profiler/test_compiled_kernels.py.
-Docs: docs/measured_deployed.md.
+Docs: docs/measuring.md.
 """
 
 from __future__ import annotations
