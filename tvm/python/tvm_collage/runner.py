@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A compiled model as a fast function of arrays by name. Docs: docs/runner.md.
+"""A compiled model as a fast function of arrays by name. Docs: docs/deploy.md.
 
 Needs TVM's runtime and our runtime library alone, so it serves where there is no compiler.
 Test: tvm_collage/test_runner.py.

@@ -145,7 +145,7 @@ def for_measuring(given):
         file.write(MY_BENCH)
 
 
-def for_architecture(given):
+def for_rules(given):
     """A convolution and its relu are nodes 5 and 6, behind three parameters and two operators."""
     x, weight = relay.var("x", shape=(1, 4, 8, 8)), relay.var("weight", shape=(4, 4, 3, 3))
     body = relay.nn.relu(relay.nn.conv2d(x, weight, kernel_size=3, channels=4))
@@ -167,11 +167,10 @@ MORE = {
     "docs/quickstart.md": for_quickstart,
     "docs/tools.md": for_library,
     "docs/accuracy.md": for_accuracy,
-    "docs/architecture.md": for_architecture,
+    "docs/rules.md": for_rules,
     "docs/tuning.md": for_tuning,
     "docs/measuring.md": for_measuring,
     "docs/choosing.md": for_measuring,
-    "docs/compare.md": for_measuring,
     "docs/backends/own.md": for_own,
 }
 

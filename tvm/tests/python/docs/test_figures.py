@@ -15,7 +15,6 @@ FIGURE = re.compile(rf"\d(?:(?<![ (]95) ?%| ?(?:(?:{UNITS})\b|x\b(?! ?\d))| \[\d
 
 # What is no measurement, and why; texts of one line, as the page would read without line breaks.
 ALLOWED = {
-    "docs/architecture.md": {"5 and 20 % more than the optimum": "definition"},
     "docs/backends/blas.md": {"about 10 us stay": "limit"},
     "docs/backends/dnnl.md": {
         "less than 98 % of its time": "limit",
@@ -24,42 +23,28 @@ ALLOWED = {
         "| 2.8 times | 1.4 times |": "arithmetic",
         "| 2 times | 2 times |": "arithmetic",
         "| 4.6 times | 3.4 times |": "arithmetic",
-        "less than 10 us is planned": "limit",
     },
     "docs/choosing.md": {
         "at most 5 % and 20 % more": "definition",
         "(99.99 %), and by more than 1 %": "limit",
         "at most 2 % longer": "limit",
         "up to 8 times": "limit",
-        "[less than 2 ms](thread_pool.md#small-nets)": "limit",
         "more than 1.25 times": "limit",
         "more than 2 % behind": "limit",
-        "noise of 3 %, a plan that is 5 % faster": "test",
-        "With 10 % noise": "test",
     },
-    "docs/compare.md": {"runs for 60 ms": "default"},
     "docs/compile.md": {"less than 10 us": "limit"},
     "docs/concept.md": {"more than 2 % slower": "limit"},
     "docs/cover_search.md": {
         "16 times wider": "constant",
-        "at least 65 % of it": "test",
-        "costs when 40 % of that time": "constant",
         **{f"| {share} % |": "constant" for share in (10, 20, 25, 40, 50, 60, 85, 100)},
     },
-    "docs/demo.md": {
-        "0.05 s each, and each search to 60 s": "limit",
-        "at least 0.97 times as fast": "limit",
-        "worse than 20 %": "limit",
-    },
     "docs/devices.md": {"silent for 60 s": "limit"},
-    "docs/explain.md": {"within 2 %": "limit"},
-    "docs/graph_search.md": {"more than 1.25 times": "limit"},
     "docs/measuring.md": {
         "at least 2 ms": "constant",
         "less than 3 % wide (9 % where": "limit",
-        "after 0.3 s": "default",
         "wider than 20 %": "limit",
         "for 100 us": "constant",
+        "runs for 60 ms": "default",
     },
     "docs/placement.md": {"more than 20 s": "limit"},
     "docs/results.md": {"takes 1.20 times as long": "example"},
@@ -74,7 +59,6 @@ ALLOWED = {
         "below 85 % of it, problem below 60 %": "limit",
     },
     "docs/transfer.md": {"reaches 49 % of": "paper", "needs 6.5 times as long": "paper"},
-    "docs/troubleshooting.md": {"for 15 seconds": "limit"},
     "docs/tuning.md": {"at least 60 ms of runs": "constant", "longer than 20 seconds": "limit"},
 }  # fmt: skip
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/names.md: what it says that names of other projects are called here is there."""
+"""docs/backends/own.md: what it says that names of other projects are called here is there."""
 
 import re
 
@@ -8,7 +8,8 @@ from tvm.relay import collage
 from tvm.relay.collage import backends, rules
 from tvm.relay.collage.options import option_table
 
-PAGE = (ROOT / "docs/names.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/backends/own.md").read_text(encoding="utf-8")
+PAGE = PAGE.partition("## Names in other projects")[2]
 # Attributes of a backend's class, targets, functions of TVM, commands, CMU's words.
 NO_NAMES = {
     "name", "kind", "compile", "patterns", "partition_rule", "cost", "options", "mkl", "dnnl",

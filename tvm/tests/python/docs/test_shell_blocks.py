@@ -24,7 +24,7 @@ from tvm.relay.collage import rules
 from tvm.relay.collage.cli import main
 
 # What a page writes the next ones find: the quick start goes into a folder, and all stay there.
-NAMES = ("quickstart", "tools", "explain", "report", "tvmc", "store")
+NAMES = ("quickstart", "tools", "report", "tvmc", "store")
 IN_ORDER = ("README.md", *(f"docs/{name}.md" for name in NAMES))
 # By how a line begins.
 NOT_RUN = {

@@ -3,7 +3,7 @@
 
 Set COLLAGE_TVM_TESTS to a checkout of TVM v0.19.0 (or to its folder tests/python/relay); without
 it these tests are skipped. They are not copied here. What does not pass is listed with the reason;
-docs/architecture.md says more.
+docs/testing.md says more.
 """
 
 import os

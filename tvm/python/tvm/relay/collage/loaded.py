@@ -41,7 +41,7 @@ class Library:
     report: dict[str, Any] | None = dataclasses.field(repr=False)
 
     def runner(self) -> Runner:
-        """The model as a fast function of arrays by name (docs/runner.md). FileError for a file
+        """The model as a fast function of arrays by name (docs/deploy.md). FileError for a file
         that is no library here, ModuleError for a VM's function that takes other than
         tensors of fixed shapes."""
         try:

@@ -83,7 +83,7 @@ def optimize(
     executor or the runtime cannot call parts of the external backends.
     `placement`, or the file that the option of that name names, is used instead of measuring
     anything. `original`: the file that `mod` was imported from, or an ONNX ModelProto: its own
-    runtime says what outputs are right (docs/original.md), and OriginalError is raised where those
+    runtime says what outputs are right (docs/accuracy.md), and OriginalError is raised where those
     of `mod` are others. Raises the errors of `collage.errors`; whatever fails while measuring is
     data in the result.
     """

@@ -125,7 +125,7 @@ class Result:
     @property
     def library(self) -> Any:
         """The executor's library of the guard's plan; None without a guard. Where the plans shared
-        their kernels (graph_search.md) it is built once more."""
+        their kernels (docs/choosing.md) it is built once more."""
         return self.guard.libraries[self.plan] if self.guard else None
 
     @functools.cached_property
@@ -143,7 +143,7 @@ class Result:
         self._built  # noqa: B018 - it is kept
 
     def runner(self) -> Runner:
-        """What ships as a fast function of arrays by name (docs/runner.md), with memory of its own.
+        """What ships as a fast function of arrays by name (docs/deploy.md), with memory of its own.
 
         Builds `mod` where `optimize` decided and no guard has built it. ExecutorError for a library
         of another runtime, ModuleError for a VM's function without fixed shapes.

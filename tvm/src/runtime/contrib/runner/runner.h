@@ -2,7 +2,7 @@
 // A compiled model as one call on raw memory: data in, run, data out.
 //
 // TVM's executors take a call for each tensor that is set or read, which Python pays for each time.
-// Docs: docs/runner.md.
+// Docs: docs/deploy.md.
 // Test: tvm_collage/test_runner.py.
 #pragma once
 

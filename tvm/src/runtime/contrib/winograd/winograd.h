@@ -3,7 +3,7 @@
 //
 // With 3x3 windows it multiplies a quarter as often as a direct convolution, with others half to a
 // sixth as often; what each window costs in memory and digits: docs/backends/dnnl.md. Why it is
-// ours: docs/architecture.md.
+// ours: docs/decisions.md.
 // Test: backends/dnnl/test_winograd.py, backends/dnnl/test_winograd_forms.py.
 #pragma once
 

@@ -196,7 +196,7 @@ def test_the_schema_and_the_page_know_the_phases_that_the_code_names():
     }
     assert {"guard", "comparing", "importing"} <= named
     assert sorted(named) == SCHEMA["$defs"]["steps"]["properties"]["phase"]["enum"]
-    page = (ROOT / "docs/progress.md").read_text()
+    page = (ROOT / "docs/tools.md").read_text()
     assert [name for name in named if f"`{name}` (" not in page] == []
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m fuzz`, or `make fuzz`: fuzzing of the real backends. Docs: docs/fuzz.md."""
+"""`python -m fuzz`, or `make fuzz`: fuzzing of the real backends. Docs: docs/testing.md."""
 
 import os
 import sys

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeds -> graphs -> placements -> findings, each shrunk and printed with the command to repeat it.
 
-Test: backends/test_fuzz.py. Docs: docs/fuzz.md.
+Test: backends/test_fuzz.py. Docs: docs/testing.md.
 """
 
 import argparse

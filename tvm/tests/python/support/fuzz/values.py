@@ -3,7 +3,7 @@
 
 Bounds follow the operations (running error analysis): each adds its own roundings to what its
 operands may be off by, times the operation's slope there. Test: backends/test_fuzz.py.
-Docs: docs/fuzz.md.
+Docs: docs/testing.md.
 """
 
 import dataclasses

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage check`: a model as it is imported here, beside its original file.
 
-Docs: docs/original.md. Test: cli/test_check.py.
+Docs: docs/accuracy.md. Test: cli/test_check.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage explain`: why each part runs where it does.
 
-Docs: docs/explain.md. Test: cli/test_explain.py.
+Docs: docs/report.md. Test: cli/test_explain.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that was built of a decision, as a fast function. Docs: docs/runner.md.
+"""A model that was built of a decision, as a fast function. Docs: docs/deploy.md.
 Test: tvm_collage/test_runner.py."""
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ records nor options of the PassContext: one CompiledParts serves builds that hav
 common.
 
 Such a library is for measuring, from a file: TVM cannot run linked kernels before they are in one.
-Its kernels have the machine code of `build_library`'s. Docs: docs/graph_search.md.
+Its kernels have the machine code of `build_library`'s. Docs: docs/choosing.md.
 Test: compile/test_compiled_parts.py
 """
 

@@ -4,7 +4,7 @@
 A plan of it keeps the promise that nothing slower ships than the best single backend: what the
 import, Relay and our own export lose of the file's form, and what TVM's virtual machine costs a net
 of branches and loops, it does not pay. And a model that TVM cannot import has this form at least.
-Test: importer/test_whole.py. Docs: docs/original.md
+Test: importer/test_whole.py. Docs: docs/accuracy.md
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How long work reports how far it is: a rich bar, lines of text, lines of JSON, or nothing.
 
-All goes to standard error. Docs: docs/progress.md. Test: messages/test_progress.py.
+All goes to standard error. Docs: docs/tools.md. Test: messages/test_progress.py.
 
 What takes under a second shows nothing; a log gets a line of text now and then, since a bar needs a
 terminal.

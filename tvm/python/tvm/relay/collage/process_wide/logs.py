@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Log lines of Collage's Python side, at the level that the option `log_level` names.
 
-All loggers stand under `tvm.relay.collage`. Docs: docs/progress.md.
+All loggers stand under `tvm.relay.collage`. Docs: docs/tools.md.
 Test: process_wide/test_logs.py.
 """
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why each part runs where it does: for each node what could take it, at what cost, who refused it;
-and why this plan and not another. Docs: docs/explain.md. Test: report/test_explain.py.
+and why this plan and not another. Docs: docs/report.md. Test: report/test_explain.py.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def explain(
     """JSON values: `plans`, why each other plan did not ship, or `plan` alone where that is another
     than what ships; `nodes`, each kernel with where it runs in `plan`, in what `ships` where that
     is another, and what is known of it on each backend; without `node` and `op` also `parts`, what
-    runs as one, with what each backend would cost there. Docs: docs/explain.md. Of a replay `plans`
+    runs as one, with what each backend would cost there. Docs: docs/report.md. Of a replay `plans`
     tells why they did not ship when it was decided, what now `ships` among them.
 
     `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. UnknownPlanError

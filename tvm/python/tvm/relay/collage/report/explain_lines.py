@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Explanations as lines for people. Docs: docs/explain.md. Test: report/test_explain.py."""
+"""Explanations as lines for people. Docs: docs/report.md. Test: report/test_explain.py."""
 
 from __future__ import annotations
 

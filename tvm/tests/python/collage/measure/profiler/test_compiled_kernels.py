@@ -47,14 +47,8 @@ def test_kernels_differ_as_listed_only(name, own_weights):
     assert (len(found.same), pairs) == EXPECTED[name]
 
 
-def test_the_page_lists_what_is_asserted_here():
+def test_the_page_has_each_cause():
     text = DOCS.read_text()
-    for name, (same, pairs) in EXPECTED.items():
-        what = "; ".join(
-            f"{cause}: " + ", ".join(f"{a} for {b}" for a, b in counts)
-            for cause, counts in pairs.items()
-        )
-        assert f"| {name} | {same} | {what} |" in text
     for cause in CAUSES:
         assert f"| {cause} |" in text
 

@@ -4,7 +4,7 @@
 The original's runtime computes the right outputs once; the module is computed operator by operator
 (measure/outputs/reference.py), which takes less than a build, or built by TVM alone where it
 cannot be. What is right is handed on as the truth that all plans are compared with.
-Test: plans/original/test_check.py. Docs: docs/original.md
+Test: plans/original/test_check.py. Docs: docs/accuracy.md
 """
 
 from __future__ import annotations
