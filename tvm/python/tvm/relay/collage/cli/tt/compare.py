@@ -14,7 +14,6 @@ from typing import Any
 from ...errors import CollageError, OptionError
 from ...files.text import check_file_path, why_no_file, write_whole
 from ...messages.progress import steps
-from ...report.tuning_gain import plot_gains
 from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
 from ..parser import add_progress
@@ -27,6 +26,7 @@ from .common import (
     open_net,
     positive,
 )
+from .plot import plot_gains
 
 
 def add_actions(add: Any) -> None:

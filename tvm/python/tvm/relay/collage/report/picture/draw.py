@@ -9,15 +9,15 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import textwrap
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..boxes import Box, BoxGraph, box_graph, chosen, graph_of
+from ..facts import plan_time, shape_text, share_text, sum_remark, time_text, time_together
+from ..looks import Look, mixed, report_looks
 from ..net import Net, short_name
-from ..times import plan_time, sum_remark, time_text, time_together
-from .arranged import box_width, lay_out_boxes
+from ..record import Report
 from .fold import MOST_BOXES, Fold, fold
-from .layers import Layout
-from .palette import Look, mixed, report_looks
-from .parts import Box, BoxGraph, box_graph, chosen
+from .layout import Layout, box_width, lay_out_boxes
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
@@ -60,25 +60,24 @@ class Pen(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A plan of a function with the size of its page; legend: rows of backends, each with what it
-    has of the plan; remarks: lines at the foot."""
+    """A plan of a function with the size of its page."""
 
     graph: BoxGraph
     net: Net
-    looks: dict[str, Look]
-    legend: list[list[tuple[str, str]]]
+    looks: dict[str, Look]  # by backend
+    legend: list[list[tuple[str, str]]]  # rows of backends, each with what it has of the plan
     layout: Layout
-    tops: list[float]
-    heights: list[float]
-    bottoms: list[float]
+    tops: list[float]  # of each item of the layout
+    heights: list[float]  # of each box
+    bottoms: list[float]  # of each item's layer
     title: str
-    remarks: list[str]
-    width: float
-    height: float
-    aside: float
+    remarks: list[str]  # lines at the foot
+    width: float  # of the page
+    height: float  # of the page
+    aside: float  # room at the left of the boxes
 
     def draw(self, pen: Pen) -> None:
-        """All of it; edges lie below boxes."""
+        """Draw all of it; edges lie below boxes."""
         room = self.width - 2 * _MARGIN
         pen.text(_MARGIN, _MARGIN + 12, self.title, _TITLE_SIZE, is_bold=True)
         self._legend(pen)
@@ -98,7 +97,8 @@ class Picture:
                 x += _entry_width(words)
 
     def _edges(self) -> list[list[tuple[float, float]]]:
-        """The points of each edge, from the lower side of a box to the upper side of another."""
+        """Return the points of each edge, from the lower side of a box to the upper side of
+        another."""
         drawn = []
         for edge, bends in zip(self.graph.edges, self.layout.routes):
             start = self.tops[edge.source] + self.heights[edge.source]
@@ -117,7 +117,7 @@ class Picture:
     def _box(self, pen: Pen, k: int, box: Box) -> None:
         width, height = self.layout.widths[k], self.heights[k]
         x, y = self._x(k) - width / 2, self.tops[k]
-        if box.kind in ("input", "output"):
+        if box.is_named:
             pen.box(x, y, width, height, PAPER, LINE, height / 2)
             pen.text(
                 x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
@@ -146,21 +146,21 @@ class Picture:
 
 
 def picture_of(
-    report: dict[str, Any],
+    report: Report,
     plan: str | None = None,
     name: str = "",
     boxes: int = MOST_BOXES,
 ) -> Picture:
-    """What a report says of a plan, or of what ships; of the function `name`, or the largest. Its
-    parts are folded into so many boxes at most, or have one each where that is 0. CollageError
-    where the report has none."""
+    """Return what a report says of a plan, or of what ships; of the function `name`, or the
+    largest. Its parts are folded into so many boxes at most, or have one each where that is 0.
+    CollageError where the report has none."""
     function, plan = chosen(report, plan, name)
     whole = box_graph(report, function, plan)
     parts = [box for box in whole.boxes if box.backend]
-    net = Net(function["graph"])
+    net = Net(graph_of(function))
     graph = fold(whole, net, boxes) if boxes else whole
     layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
-    title = _title(report, function["function"], plan)
+    title = _title(report, function.function, plan)
     titled = text_width(title, _TITLE_SIZE, is_bold=True)
     looks = report_looks(report)
     entries = _legend_entries(looks, parts)
@@ -169,9 +169,7 @@ def picture_of(
     width = room + 2 * _MARGIN
     legend = _in_rows(entries, room)
     heights = [
-        _NAMED_HEIGHT
-        if box.kind in ("input", "output")
-        else _HEAD + _ROW * len(_rows(net, box)) + 4
+        _NAMED_HEIGHT if box.is_named else _HEAD + _ROW * len(_rows(net, box)) + 4
         for box in graph.boxes
     ]
     tops, bottoms = [0.0] * len(layout.x), [0.0] * len(layout.x)
@@ -193,7 +191,7 @@ def picture_of(
 
 
 def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:
-    """The backends that have parts, each with what it has."""
+    """Return the backends that have parts, each with what it has."""
     entries = []
     for backend in looks:
         mine = [part for part in parts if part.backend == backend]
@@ -206,7 +204,7 @@ def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str,
 
 
 def _in_rows(entries: list[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
-    """None of them wider than there is room."""
+    """Return rows none of which is wider than there is room."""
     rows: list[list[tuple[str, str]]] = [[]]
     left = room
     for backend, words in entries:
@@ -222,13 +220,13 @@ def _entry_width(words: str) -> float:
     return 34 + _LETTER * len(words)
 
 
-def _title(report: dict[str, Any], function: str, plan: str) -> str:
-    """Whose picture it is, and how fast that is."""
+def _title(report: Report, function: str, plan: str) -> str:
+    """Say whose picture it is, and how fast that is."""
     title = f"Plan {plan}" if function == "main" else f"Plan {plan} of @{function}"
-    row = next((row for row in report["plans"] if row["name"] == plan and row["seconds"]), None)
+    row = next((row for row in report.plans if row.name == plan and row.seconds), None)
     if row:
         title += f": {plan_time(row)} a run"
-    return f"{title}, which ships" if plan == report["plan"] else title
+    return f"{title}, which ships" if plan == report.plan else title
 
 
 def _fold_remark(graph: BoxGraph, parts: list[Box]) -> str:
@@ -247,7 +245,7 @@ def text_width(words: str, size: float, is_bold: bool = False) -> float:
 
 def _width(net: Net, box: Box, total: float) -> float:
     """As wide as the words of a part need, within bounds."""
-    if box.kind in ("input", "output"):
+    if box.is_named:
         return box_width(box)
     rows = [
         _SIDES + text_width(f"{words}  {shape}", _ROW_SIZE) for words, shape, _ in _rows(net, box)
@@ -259,18 +257,18 @@ def _width(net: Net, box: Box, total: float) -> float:
 
 
 def _head_width(name: str, time: str) -> float:
-    """What a box needs for these side by side."""
+    """Return what a box needs for these side by side."""
     return _SIDES + _GAP + text_width(name + time, _HEAD_SIZE, is_bold=True)
 
 
 def _name(box: Box) -> str:
-    """What a box is called: its backend, or how many parts it has of several."""
+    """Return what a box is called: its backend, or how many parts it has of several."""
     return box.backend or (f"{len(box.boxes)} parts" if isinstance(box, Fold) else "")
 
 
 def _below(box: Box, total: float) -> str:
-    """What stands below a box's name: how many parts it has, unless that is its name, and what its
-    time is of all parts' or, where nobody measured it, the rule that found it."""
+    """Return what stands below a box's name: how many parts it has, unless that is its name, and
+    what its time is of all parts' or, where nobody measured it, the rule that found it."""
     share = (box.seconds or 0.0) / (total or 1.0)
     of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
     count = box.count if isinstance(box, Fold) else ""
@@ -278,9 +276,9 @@ def _below(box: Box, total: float) -> str:
 
 
 def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
-    """Words, what stands at the right, and the backend that is meant, or "": the operators with the
-    shapes that they give, equal neighbours as one, and how many are left; of several parts the
-    operators in short, and what each backend has where there are several."""
+    """Return words, what stands at the right, and the backend that is meant, or "": the operators
+    with the shapes that they give, equal neighbours as one, and how many are left; of several parts
+    the operators in short, and what each backend has where there are several."""
     if isinstance(box, Fold):
         backends = {} if box.backend else box.by_backend()
         told = [
@@ -288,7 +286,7 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         ]
         gives = [("gives", shape_text(box.type), "")] if box.type else []
         return [*told, (box.label, "", ""), *gives]
-    known = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
+    known = [(short_name(net.nodes[k]), shape_text(net.nodes[k].type)) for k in box.nodes]
     groups = [(*each, len(list(group))) for each, group in itertools.groupby(known)]
     counts = [count for _, _, count in groups]
     rows = [
@@ -298,18 +296,3 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         return rows
     left = len(known) - sum(counts[: _MOST_ROWS - 1])
     return [*rows[: _MOST_ROWS - 1], (f"and {left} more operators", "", "")]
-
-
-def share_text(share: float) -> str:
-    """As 12.3%; what would round to nothing as "under 0.1%"."""
-    return "under 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
-
-
-def shape_text(types: str) -> str:
-    """float32[1, 64, 56, 56] as 1x64x56x56; the element type where it is another."""
-    shapes = []
-    for one in types.replace("] ", "]|").split("|"):
-        kind, _, dims = one.rstrip("]").partition("[")
-        shape = "x".join(dims.split(", ")) or "scalar"
-        shapes.append(shape if kind in ("float32", "") else f"{kind} {shape}")
-    return " ".join(shapes) if types else ""

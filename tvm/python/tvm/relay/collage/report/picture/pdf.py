@@ -11,16 +11,16 @@ import itertools
 from typing import Any
 
 from ...errors import CollageError
+from ..looks import Look
 from .draw import EDGE, INK, Picture
-from .palette import Look
 
 _LARGEST = 14000.0  # points; no reader takes pages of more than 14,400
 _FONTS = {False: "Helvetica", True: "Helvetica-Bold"}
 
 
 def to_pdf(picture: Picture) -> bytes:
-    """The file's bytes; a picture that is larger than a page may be is made smaller. CollageError
-    without reportlab."""
+    """Return the file's bytes; a picture that is larger than a page may be is made smaller.
+    CollageError without reportlab."""
     try:
         from reportlab.pdfgen.canvas import Canvas
     except ImportError:
@@ -104,7 +104,7 @@ class _PdfPen:
 
 
 def _hatch(canvas: Any, pattern: str, x: float, bottom: float, width: float, height: float) -> None:
-    """The strokes of a pattern over an area to which the canvas is clipped."""
+    """Draw the strokes of a pattern over an area to which the canvas is clipped."""
     step = 6.0
     count = int((width + height) / step) + 1
     for k in range(count):

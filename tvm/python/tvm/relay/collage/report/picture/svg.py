@@ -6,8 +6,8 @@ from __future__ import annotations
 import itertools
 from xml.sax.saxutils import escape, quoteattr
 
+from ..looks import PATTERNS, Look
 from .draw import EDGE, INK, LETTERS, Picture, text_width
-from .palette import PATTERNS, Look
 
 _PATHS = {
     "up": "M-1 7L7 -1",
@@ -20,7 +20,7 @@ _PATHS = {
 
 
 def to_svg(picture: Picture) -> str:
-    """The file's text."""
+    """Return the file's text."""
     pen = _SvgPen()
     picture.draw(pen)
     width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What tuning gained as a picture: speed-ups by net, and against the time of the search.
 
-Test: report/test_tuning_gain.py.
+Test: cli/test_tt_plot.py.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ..tuner.end_to_end import UNTUNED
-from ..tuner.gain import MATCHING, TRANSFERRED, Gain
-from .history import make_figure
+from ...report.forms import make_figure
+from ...tuner.end_to_end import UNTUNED
+from ...tuner.gain import MATCHING, TRANSFERRED, Gain
 
 
 def plot_gains(gains: Sequence[Gain], path: str | os.PathLike[str]) -> None:

@@ -1,58 +1,45 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan's boxes with their places, and the operators inside each box with theirs, as JSON values:
-what the page draws. Test: report/picture/test_arranged.py.
+what the page draws. Test: report/html/test_arranged.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
+from ..boxes import BoxGraph, box_graph, functions_of, graph_of, plan_names
+from ..facts import sum_remark
 from ..net import Net
-from ..times import sum_remark
-from .layers import Layout, lay_out
-from .parts import Box, BoxGraph, box_graph, functions_of, plan_names
+from ..picture.layout import Layout, lay_out, lay_out_boxes
+from ..record import Report, SearchedFunction
 
-BOX_WIDTH = 248.0
-_NAMED_WIDTH = 132.0  # of inputs and outputs
 _OPERATOR_WIDTH = 156.0
 _PORT_WIDTH = 2.0
 _MOST_PLANS = 16  # half a megabyte each, of a net of 2,000 operators
 
 
-def arrange(report: dict[str, Any], first: str | None = None) -> list[dict[str, Any]]:
-    """For each function that can be drawn: its name, the graph of each plan of `page_plans`, and
-    the insides of boxes, which plans share."""
+def arrange(report: Report, first: str | None = None) -> list[dict[str, Any]]:
+    """Return for each function that can be drawn its name, the graph of each plan of `page_plans`,
+    and the insides of boxes, which plans share."""
     plans = page_plans(report, first)
     return [_function(report, function, plans) for function in functions_of(report)]
 
 
-def page_plans(report: dict[str, Any], first: str | None = None) -> list[str]:
-    """The plans that a page holds: `first`, those that were compared end to end, and of those that
-    a search of whole plans tried the fastest, as many as a page may have."""
-    search = report["graph_search"] or {"trials": []}
-    seconds = {row["name"]: row["seconds"] or math.inf for row in search["trials"]}
+def page_plans(report: Report, first: str | None = None) -> list[str]:
+    """Return the plans that a page holds: `first`, those that were compared end to end, and of
+    those that a search of whole plans tried the fastest, as many as a page may have."""
+    trials = report.graph_search.trials if report.graph_search else ()
+    seconds = {row.name: row.seconds or math.inf for row in trials}
     names = sorted(plan_names(report), key=lambda name: (name != first, seconds.get(name, 0.0)))
     compared = [name for name in names if name not in seconds or name == first]
     tried = [name for name in names if name not in compared]
     return [*compared, *tried[: max(0, _MOST_PLANS - len(compared))]]
 
 
-def box_width(box: Box) -> float:
-    return _NAMED_WIDTH if box.kind in ("input", "output") else BOX_WIDTH
-
-
-def lay_out_boxes(graph: BoxGraph, widths: Sequence[float] | None = None) -> Layout:
-    """Places of the boxes, which are as wide as given, or as the page has them; edges in the
-    graph's order."""
-    widths = widths or [box_width(box) for box in graph.boxes]
-    return lay_out(widths, [(edge.source, edge.target) for edge in graph.edges])
-
-
-def _function(report: dict[str, Any], function: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    net = Net(function["graph"])
+def _function(report: Report, function: SearchedFunction, names: list[str]) -> dict[str, Any]:
+    net = Net(graph_of(function))
     insides = _Insides(net)
     plans = {}
     for name in names:
@@ -75,23 +62,20 @@ def _function(report: dict[str, Any], function: dict[str, Any], names: list[str]
             **_places(layout),
             "remark": sum_remark(report, name, [box for box in graph.boxes if box.backend]),
         }
-    return {"function": function["function"], "plans": plans, "insides": insides.found}
+    return {"function": function.function, "plans": plans, "insides": insides.found}
 
 
 class _Insides:
-    """found: the graph in each distinct box of several operators.
-
-    Its items are the operators, then the values that come in, then those that go out; `ports` has
-    the node of each of these.
-    """
+    """The graphs in boxes of several operators. The items of each are the operators, then the
+    values that come in, then those that go out."""
 
     def __init__(self, net: Net) -> None:
         self._net = net
         self._place_of: dict[tuple[tuple[int, ...], ...], int] = {}
-        self.found: list[dict[str, Any]] = []
+        self.found: list[dict[str, Any]] = []  # of each distinct box
 
     def place(self, graph: BoxGraph, k: int) -> int | None:
-        """Where the inside of box k stands in `found`; None for one operator alone."""
+        """Return where the inside of box k stands in `found`; None for one operator alone."""
         nodes = graph.boxes[k].nodes
         if len(nodes) < 2:
             return None

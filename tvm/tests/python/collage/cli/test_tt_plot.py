@@ -2,8 +2,8 @@
 """Pictures of what tuning gained."""
 
 import pytest
+from tvm.relay.collage.cli.tt.plot import plot_gains
 from tvm.relay.collage.costs.statistics import Interval
-from tvm.relay.collage.report.tuning_gain import plot_gains
 from tvm.relay.collage.tuner.gain import Gain, Side
 
 pytest.importorskip("matplotlib", reason="the extra peers is not installed")
