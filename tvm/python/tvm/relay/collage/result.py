@@ -20,6 +20,7 @@ from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
 from .files.attached import attach_report
 from .files.records import read
 from .files.text import check_file_path, write_whole
+from .measure.race.comparison import compare_plans
 from .options.named import option
 from .plans.graph_search import GraphSearch, GuardResult
 from .plans.names import TVM_ALONE, is_single
@@ -42,7 +43,6 @@ from .report import (
 from .report.facts import Summary
 from .report.looks import report_looks
 from .report.make import graph_of, placement_of, searched_functions, step_of
-from .timing.comparison import compare_plans
 from .tuning import TuningRecords
 from .views.function_report import FunctionReport
 
