@@ -106,7 +106,7 @@ def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(
     report = record(spoilt(flags=(flag,)))
     [plans] = [row["plans"] for row in arrange(report)]
     parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
-    assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["remark"]
+    assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["time_note"]
     picture = picture_of(report)
     drawn = to_svg(picture)
     assert drawn.count(f" ({flag})</text>") >= 7 and why in " ".join(picture.remarks)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A report as one HTML file that needs no network.
 
-The page is page.html with the style and the scripts that it names, which draw the report's JSON and
-places computed here. The report is a text of its own, which is saved as it is: numbers of scripts
-have 53 bits, ends of slices 63.
+The page is page.html with the style and the scripts that it names. They draw the report's JSON, the
+places that arranged.py computes, and the texts and tables of page.py. The report is a text of its
+own, which is saved as it is: numbers of scripts have 53 bits, ends of slices 63.
 Test: report/html/test_page.py, and in a browser report/html/test_browser.py.
 """
 
@@ -22,6 +22,7 @@ from ..facts import MORE, head_lines
 from ..looks import report_looks
 from ..record import Report
 from .arranged import arrange
+from .page import environment, plan_rows, plans_note, reason_blocks, search_blocks, tiles
 
 _MARK = re.compile(r"/\* (\w+\.(?:css|js)) \*/")
 _NEXT = "Click a part of the graph to see what it would cost elsewhere, and why it is not there."
@@ -34,6 +35,12 @@ def to_html(report: Report, plan: str | None = None, function: str = "") -> str:
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in report_looks(report).items()},
         "flags": FLAGS,
+        "tiles": tiles(report),
+        "plans_note": plans_note(report),
+        "plans": plan_rows(report),
+        "search": search_blocks(report),
+        "reasons": reason_blocks(report),
+        "environment": environment(report),
         "functions": arrange(report, plan),
         "first": {"plan": plan, "function": function},
         "placement_format": {"format": PLACEMENT_FORMAT, "version": VERSION},

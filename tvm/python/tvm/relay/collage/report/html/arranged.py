@@ -9,11 +9,12 @@ import dataclasses
 import math
 from typing import Any
 
-from ..boxes import BoxGraph, box_graph, functions_of, graph_of, plan_names
-from ..facts import sum_remark
-from ..net import Net
+from ..boxes import Box, BoxGraph, box_graph, functions_of, graph_of, plan_names
+from ..facts import shape_text, share_text, sum_remark, time_text, time_together
+from ..net import Net, short_name
 from ..picture.layout import Layout, lay_out, lay_out_boxes
 from ..record import Report, SearchedFunction
+from .page import counted
 
 _OPERATOR_WIDTH = 156.0
 _PORT_WIDTH = 2.0
@@ -47,7 +48,7 @@ def _function(report: Report, function: SearchedFunction, names: list[str]) -> d
         layout = lay_out_boxes(graph)
         plans[name] = {
             "boxes": [
-                {**dataclasses.asdict(box), "inside": insides.place(graph, k)}
+                {**_box(box, graph), "inside": insides.place(graph, k)}
                 for k, box in enumerate(graph.boxes)
             ],
             "edges": [
@@ -60,9 +61,81 @@ def _function(report: Report, function: SearchedFunction, names: list[str]) -> d
                 for edge, bends in zip(graph.edges, layout.routes)
             ],
             **_places(layout),
-            "remark": sum_remark(report, name, [box for box in graph.boxes if box.backend]),
+            "backends": _backends(graph),
+            "time_note": _time_note(report, name, graph),
         }
-    return {"function": function.function, "plans": plans, "insides": insides.found}
+    return {
+        "function": function.function,
+        "nodes": _nodes(net),
+        "plans": plans,
+        "insides": insides.found,
+    }
+
+
+def _box(box: Box, graph: BoxGraph) -> dict[str, Any]:
+    """Return a box with what is said of it; `plain` is its time without what makes it doubtful."""
+    return {
+        **dataclasses.asdict(box),
+        "time": box.time,
+        "plain": time_text(box.seconds, ()),
+        "share": _share((box.seconds or 0.0) / (graph.seconds or 1.0)),
+        "shape": shape_text(box.type, "×"),
+    }
+
+
+def _backends(graph: BoxGraph) -> list[dict[str, Any]]:
+    """Return the backends that have parts, the one with the most time first, each with its boxes,
+    the dearest first."""
+    found: dict[str, list[int]] = {}
+    for k, box in enumerate(graph.boxes):
+        if box.backend:
+            found.setdefault(box.backend, []).append(k)
+    rows = []
+    for backend, boxes in found.items():
+        seconds = sum(graph.boxes[k].seconds or 0.0 for k in boxes)
+        share = _share(seconds / (graph.seconds or 1.0)) if seconds else ""
+        rows.append(
+            {
+                "backend": backend,
+                "seconds": seconds,
+                "share": share,
+                "words": ", ".join(filter(None, (counted(len(boxes), "part"), share))),
+                "boxes": sorted(boxes, key=lambda k: -(graph.boxes[k].seconds or 0.0)),
+            }
+        )
+    return sorted(rows, key=lambda row: -row["seconds"])
+
+
+def _share(share: float) -> str:
+    """Return as 54 %, or 4.3 % where that is little."""
+    text = f"{share:.0%}" if share >= 0.0995 else share_text(share)
+    return text.replace("%", " %")
+
+
+def _time_note(report: Report, plan: str, graph: BoxGraph) -> str:
+    parts = [box for box in graph.boxes if box.backend]
+    timed = [box for box in parts if box.seconds]
+    if not timed:
+        return "No part of this plan has a time of its own."
+    unknown = sum(box.seconds is None for box in parts)
+    left = f"; {unknown} more have no time of their own" if unknown else ""
+    return (
+        f"{counted(len(timed), 'part')}, measured alone: {time_together(timed)} in all{left}. The "
+        f"whole is measured end to end above. {sum_remark(report, plan, parts)}"
+    )
+
+
+def _nodes(net: Net) -> dict[int, dict[str, Any]]:
+    """Return what is said of variables and operators, with the operators that operators read and
+    are read by."""
+    found: dict[int, dict[str, Any]] = {}
+    for index, node in net.nodes.items():
+        if net.is_shown(index) or node.kind == "var":
+            found[index] = {"short": short_name(node), "shape": shape_text(node.type, "×")}
+        if net.is_shown(index):
+            links = {"reads": net.sources(index), "readers": net.readers.get(index, [])}
+            found[index].update(links)
+    return found
 
 
 class _Insides:
