@@ -78,7 +78,7 @@ _LAZY = {
     "SubGraph": "views",
     "SubGraphConfig": "views",
     "candidates": "inspect",
-    "compare_kernels": "placement.measured_deployed",
+    "compare_kernels": "plans.placement.measured_deployed",
     "dataflow_graph": "inspect",
     "partition_specs": "inspect",
     "Refusal": "inspect",
