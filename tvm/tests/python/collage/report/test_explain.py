@@ -445,7 +445,7 @@ def layers_of(report):
     """The parts of a report's plans over its function."""
     report = record(report)
     [function] = report.functions
-    return PlanParts(report, report.placements, function, function.graph)
+    return PlanParts(report, function)
 
 
 def test_plans_differ_where_their_parts_do(report, result):

@@ -116,10 +116,12 @@ class Alternatives:
         nodes = {node for part in here for node in part.nodes}
         values = nodes.union(*(self._inputs_of.get(node, ()) for node in nodes))
         return Instead(
-            candidate,
-            self._cover(frozenset(nodes & self._kernels - candidate.operators)),
-            tuple(sorted(here, key=lambda part: min(part.nodes))),
-            sum(seconds for value, seconds in self._transitions.items() if value in values),
+            candidate=candidate,
+            rest=self._cover(frozenset(nodes & self._kernels - candidate.operators)),
+            here=tuple(sorted(here, key=lambda part: min(part.nodes))),
+            transition_seconds=sum(
+                seconds for value, seconds in self._transitions.items() if value in values
+            ),
         )
 
     def _cover(self, operators: frozenset[int]) -> tuple[Candidate, ...] | None:

@@ -142,16 +142,17 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
-    def add(kind: str, backend: str, kernel: Kernel, label: str = "", rule: str = "") -> None:
+    def add(kind: str, backend: str, kernel: Kernel, *, label: str = "", rule: str = "") -> None:
         nodes = kernel.nodes
         box_of.update(dict.fromkeys(nodes, len(boxes)))
         gives = net.nodes[nodes[-1]].type if nodes else ""
         label = label or net.label(nodes)
-        boxes.append(Box(kind, backend, nodes, label, gives, rule, kernel.seconds, kernel.flags))
+        box = Box(kind, backend, nodes, label=label, type=gives, rule=rule)
+        boxes.append(dataclasses.replace(box, seconds=kernel.seconds, flags=kernel.flags))
 
     for index, node in net.nodes.items():
         if node.kind == "var":
-            add("input", "", Kernel((index,), None), node.name or "input")
+            add("input", "", Kernel((index,), None), label=node.name or "input")
     for part in _parts_of(report, function.function, plan):
         if nodes := net.shown(part.nodes):
             backend = TVM_ALONE if part.backend in (report.host_kind, FREE) else part.backend
@@ -168,7 +169,7 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     results = [value for value in net.results() if value in box_of]
     if results:
         gives = " ".join(net.nodes[value].type for value in results)
-        boxes.append(Box("output", "", (), "output", gives))
+        boxes.append(Box("output", "", (), label="output", type=gives))
         for value in results:
             edges.setdefault((box_of[value], len(boxes) - 1), {})[value] = None
     return BoxGraph(boxes, [Edge(*pair, tuple(values)) for pair, values in edges.items()])

@@ -63,7 +63,7 @@ def explain(
     # that decision did, with which all the others were compared.
     measured = report.measured()
     decided = measured.plan
-    over = [PlanParts(report, seen, row, row.graph) for row in report.searched if row.graph]
+    over = [PlanParts(report, row) for row in report.searched]
     in_search = [OP_LEVEL in names and not each.differences(plan, OP_LEVEL) for each in over]
     other = ships if ships in names - {plan} else ""
     facts = [
@@ -74,11 +74,11 @@ def explain(
     parts = [] if is_full else [row for each in facts for row in each.parts()]
     nodes = [
         fact.node(each, is_full)
-        for fact, each_parts in zip(facts, over, strict=True)
-        for each in each_parts.graph.nodes
+        for fact in facts
+        for each in fact.plan_parts.graph.nodes
         if _is_asked(each, node, op)
     ]
-    _check_found(report, nodes, node, op)
+    _check_found(report, nodes, node=node, op=op)
     _check_backend(backend, over)
     second = _second(measured, names - {decided}) if plan == ships == decided else None
     timed = {
@@ -96,13 +96,13 @@ def explain(
         is_op_level=all(in_search),
         is_optimal=all(row.is_optimal for row in report.searched),
         plans=tuple(
-            _with_places(_other_plan(row, decided), measured, facts, over)
+            _with_places(_other_plan(row, decided), measured, facts)
             if row.name in with_places
             else _other_plan(row, decided)
             for row in measured.plans
             if row.name in told - {decided}
         ),
-        second=SecondPlan(second, _pairs(second, parts, facts, over)),
+        second=SecondPlan(second, _pairs(second, parts, facts)),
         remarks=tuple(filter(None, remarks)),
         backend=backend,
         nearest_calls=() if node is None else _nearest_calls(node, over),
@@ -113,24 +113,21 @@ def explain(
 
 
 def _pairs(
-    second: str | None,
-    parts: Sequence[PartRow],
-    facts: Sequence[NodeFacts],
-    over: Sequence[PlanParts],
+    second: str | None, parts: Sequence[PartRow], facts: Sequence[NodeFacts]
 ) -> tuple[Pair, ...]:
     """Return what the next best plan tells where one part is all."""
     if not second or len(parts) != 1:
         return ()
     return tuple(
         pair
-        for fact, each in zip(facts, over, strict=True)
+        for fact in facts
         if fact.has_parts
-        for pair in fact.best_pairs(each.parts(second))
+        for pair in fact.best_pairs(fact.plan_parts.parts(second))
     )
 
 
 def _check_found(
-    report: Report, nodes: Sequence[NodeRow], node: int | None, op: str | None
+    report: Report, nodes: Sequence[NodeRow], *, node: int | None, op: str | None
 ) -> None:
     """FileError or OptionError where there is nothing to tell of."""
     if not report.functions:
@@ -211,20 +208,18 @@ def _other_plan(row: ComparedPlan, decided: str) -> OtherPlan:
     else:
         is_slower = True
         text = f"{name} lost to {decided} by {_percent(ratio)} end to end."
-    return OtherPlan(name, text, ratio, is_slower)
+    return OtherPlan(name, text, ratio, is_slower=is_slower)
 
 
-def _with_places(
-    row: OtherPlan, report: Report, facts: Sequence[NodeFacts], over: Sequence[PlanParts]
-) -> OtherPlan:
+def _with_places(row: OtherPlan, report: Report, facts: Sequence[NodeFacts]) -> OtherPlan:
     """Say where the parts of a slower plan lose. A plan whose placement no file holds is told of
     without places."""
     if not row.is_slower:
         return row
     loss: float | None = 0.0
     places: list[PlaceRow] = []
-    for fact, each in zip(facts, over, strict=True):
-        lost = each.differences(report.plan, row.plan)
+    for fact in facts:
+        lost = fact.plan_parts.differences(report.plan, row.plan)
         loss = _sum(loss, *(difference.loss for difference in lost))
         places += [fact.place(item) for item in lost if (item.loss or 0.0) > 0]
     found = dataclasses.replace(row, places=tuple(places), loss_seconds=loss)

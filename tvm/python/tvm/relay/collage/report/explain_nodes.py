@@ -49,7 +49,7 @@ class NodeFacts:
         """`ships` names another plan that ships, "" for none; `only` a backend to be told of alone.
         `is_op_level`: whether `plan` is that of the search, which is charged for transitions."""
         graph = plan_parts.graph
-        self._function, self._plan_parts = function.function, plan_parts
+        self._function, self.plan_parts = function.function, plan_parts
         self._parts = plan_parts.parts(plan)
         # A value has a row for each part that reads it.
         transitions: Counter[int] = Counter()
@@ -100,7 +100,7 @@ class NodeFacts:
         )
 
     def _ops(self, nodes: Iterable[int]) -> tuple[str, ...]:
-        return tuple(map(self._plan_parts.op_of, nodes))
+        return tuple(map(self.plan_parts.op_of, nodes))
 
     def _reasons_of(self, backend: str, nodes: Iterable[int]) -> tuple[HeldWhy, ...]:
         """Return why a backend does not have these, each reason with the nodes that it holds
@@ -131,11 +131,11 @@ class NodeFacts:
             part=part,
             ships=self._shipped.get(node.index),
             backends=tuple(
-                self._backend(name, node.index, part, is_full) for name in self._backends
+                self._backend(name, node.index, part, is_full=is_full) for name in self._backends
             ),
         )
 
-    def _backend(self, name: str, node: int, part: Part | None, is_full: bool) -> NodeBackend:
+    def _backend(self, name: str, node: int, part: Part | None, *, is_full: bool) -> NodeBackend:
         place = (name, node)
         costed = self._costed.get(place, [])
         usable = sorted(
@@ -191,7 +191,7 @@ class NodeFacts:
 
     def place(self, each: Difference) -> PlaceRow:
         """Return where two plans differ."""
-        return PlaceRow(self._function, each.ops, each.nodes, each.there, each.here)
+        return PlaceRow(function=self._function, **vars(each))
 
     def _candidate(self, row: CostedCandidate) -> CandidateRow:
         if id(row) not in self._candidates:
@@ -199,7 +199,7 @@ class NodeFacts:
         return self._candidates[id(row)]
 
     def _why(self, reason: Reason) -> Why:
-        count = len(self._plan_parts.graph.costed)
+        count = len(self.plan_parts.graph.costed)
         if reason.candidate is not None and reason.candidate >= count:
             raise FileError(
                 f"the report is damaged: a reason names candidate {reason.candidate}, of which "

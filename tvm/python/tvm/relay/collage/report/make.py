@@ -77,10 +77,12 @@ def placement_of(mod: tvm.IRModule, host: str) -> tuple[PlacedOps, ...]:
         else:
             rest += ops
     rows = [
-        PlacedOps(backend, ops, count, count * size)
+        PlacedOps(backend, ops, parts=count, operators=count * size)
         for (backend, ops, size), count in parts.most_common()
     ]
-    return (*rows, *([PlacedOps(host, tally(rest), None, len(rest))] if rest else []))
+    if rest:
+        rows.append(PlacedOps(host, tally(rest), parts=None, operators=len(rest)))
+    return tuple(rows)
 
 
 def operators_of(function: relay.Function) -> list[str]:
@@ -91,10 +93,21 @@ def operators_of(function: relay.Function) -> list[str]:
 def step_of(choice: KernelChoice) -> Step:
     """Return the step whose kernel was chosen, with what its kernels took."""
     tried = tuple(
-        TriedStep(each.name, each.cost.status, each.cost.seconds, each.cost.message)
+        TriedStep(
+            kernel=each.name,
+            status=each.cost.status,
+            seconds=each.cost.seconds,
+            message=each.cost.message,
+        )
         for each in choice.tried
     )
-    return Step(choice.backend, choice.label, choice.kernel, choice.is_usual, tried)
+    return Step(
+        backend=choice.backend,
+        step=choice.label,
+        kernel=choice.kernel,
+        is_usual=choice.is_usual,
+        tried=tried,
+    )
 
 
 # --- what the search of a function found ---------------------------------------------------------
@@ -172,10 +185,10 @@ def _backends(parts: Iterable[PartGroup]) -> tuple[BackendShare, ...]:
         found.setdefault(part.backend, []).append(part)
     rows = [
         BackendShare(
-            name,
-            sum(part.count for part in of),
-            sum(part.total_seconds for part in of),
-            sum(part.share for part in of),
+            backend=name,
+            parts=sum(part.count for part in of),
+            seconds=sum(part.total_seconds for part in of),
+            share=sum(part.share for part in of),
         )
         for name, of in found.items()
     ]

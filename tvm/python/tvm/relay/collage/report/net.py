@@ -190,14 +190,13 @@ class Difference:
 class PlanParts:
     """The parts of a report's plans over the graph of one function."""
 
-    def __init__(
-        self, report: Report, seen: SeenPlans, function: SearchedFunction, graph: FunctionGraph
-    ) -> None:
-        self.graph = graph
+    def __init__(self, report: Report, function: SearchedFunction) -> None:
+        self.graph = graph = function.graph or FunctionGraph()
         self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
         self._kernels = {node.index for node in graph.nodes if node.is_kernel}
         self._host = report.host_kind
-        self._seen, self._function = seen, function.function
+        self._seen = report.placements or SeenPlans()
+        self._function = function.function
         self._known = Known(Net(graph), graph.costed)
 
     def parts(self, plan: str) -> list[Part]:
@@ -225,7 +224,8 @@ class PlanParts:
                 continue
             kernels = tuple(sorted(nodes & self._kernels))
             ops = tuple(self.op_of(node) for node in kernels)
-            found.append(Difference(ops, kernels, tuple(parts[0]), tuple(parts[1])))
+            sides = {"here": tuple(parts[0]), "there": tuple(parts[1])}
+            found.append(Difference(ops, kernels, **sides))
         return sorted(found, key=lambda item: -(item.loss or 0.0))
 
     def op_of(self, node: int) -> str:
@@ -234,7 +234,7 @@ class PlanParts:
 
 
 def _part(backend: str, kernel: Kernel) -> Part:
-    return Part(backend, tuple(sorted(kernel.nodes)), kernel.seconds, kernel.flags)
+    return Part(backend, tuple(sorted(kernel.nodes)), kernel.seconds, flags=kernel.flags)
 
 
 def _components(parts: Iterable[Part]) -> list[frozenset[int]]:

@@ -274,7 +274,12 @@ class Report:
         """Return the report of a replay with what the report that its placement is of tells: by
         that it is explained and drawn. What was measured end to end stands apart in `decision`,
         since it is of that build and of what that one shipped."""
-        measured = Decision(source.plan, source.guard_skipped, source.plans, source.costs)
+        measured = Decision(
+            plan=source.plan,
+            guard_skipped=source.guard_skipped,
+            plans=source.plans,
+            costs=source.costs,
+        )
         return dataclasses.replace(
             self,
             functions=source.functions,

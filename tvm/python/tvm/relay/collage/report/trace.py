@@ -38,7 +38,8 @@ def to_trace(report: Report, plan: str | None = None, function: str = "") -> dic
         if remark := sum_remark(report, name, [box for box in boxes if box.backend]):
             interval["parts"] = remark
         events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
-        events.append(_event(f"plan {name}", 0, 0, 0.0, whole.seconds, interval))
+        span = {"start": 0.0, "length": whole.seconds}
+        events.append(_event(f"plan {name}", process=0, thread=0, **span, about=interval))
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
@@ -58,7 +59,8 @@ def _function(process: int, title: str, graph: BoxGraph) -> list[dict[str, Any]]
             if box.seconds is None or box.flags:
                 about["time"] = box.time
             length = box.seconds or 0.0
-            events.append(_event(box.label, process, threads[box.backend], now, length, about))
+            place = {"process": process, "thread": threads[box.backend]}
+            events.append(_event(box.label, **place, start=now, length=length, about=about))
             now += length
     return events
 
@@ -74,7 +76,7 @@ def _named(process: int, title: str, threads: dict[str, int]) -> list[dict[str, 
 
 
 def _event(
-    name: str, process: int, thread: int, start: float, length: float, about: dict[str, Any]
+    name: str, *, process: int, thread: int, start: float, length: float, about: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "name": name,

@@ -23,8 +23,6 @@ INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ff
 _MARGIN, _LAYER_GAP = 28.0, 34.0
 _HEAD, _ROW, _NAMED_HEIGHT = 42.0, 15.0, 28.0
 _SIDES, _GAP = 28.0, 12.0  # beside the words of a box, and between its name and its time
-_HEAD_SIZE, _ROW_SIZE, _SHAPE_SIZE = 12.0, 11.0, 10.0
-_TITLE_SIZE = 17.0
 _TITLE_HEIGHT, _LEGEND_HEIGHT, _LEGEND_ROW = 30.0, 34.0, 18.0
 _LETTER = 6.3  # of small words, on average
 # What a letter is wide on average, of a font of size 1; bold or not.
@@ -34,28 +32,52 @@ _MOST_ROWS = 6
 _TINT = 0.13
 
 
+@dataclasses.dataclass(frozen=True)
+class Area:
+    """A rectangle, from the page's left top."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Font:
+    """How a text is written."""
+
+    size: float
+    colour: str = INK
+    is_bold: bool = False
+
+
+_TITLE, _HEAD_FONT = Font(17.0, is_bold=True), Font(12.0, is_bold=True)
+_LEGEND, _REMARK = Font(12.0, MUTED), Font(11.0, MUTED)
+_ROW_FONT, _SHAPE = Font(11.0), Font(10.0, MUTED)
+
+
 class Pen(Protocol):
-    """Draws on a page whose origin is at the left top. Texts are cut to `room`, where given."""
+    """Draws on a page whose origin is at the left top."""
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
-    ) -> None: ...
+    def box(self, area: Area, fill: str, line: str, radius: float) -> None:
+        """Draw a rectangle with round corners."""
 
-    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None: ...
+    def band(self, area: Area, look: Look) -> None:
+        """Fill an area with a backend's colour and pattern."""
 
-    def curve(self, points: list[tuple[float, float]]) -> None: ...
+    def curve(self, points: list[tuple[float, float]]) -> None:
+        """Draw a smooth line through the points, downward."""
 
     def text(
         self,
-        x: float,
-        y: float,
+        at: tuple[float, float],
         words: str,
-        size: float,
-        colour: str = INK,
-        is_bold: bool = False,
+        font: Font,
+        *,
         anchor: str = "start",
         room: float | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Write a text whose start, middle or end is `at`; it is cut to `room`, where given."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,10 +101,10 @@ class Picture:
     def draw(self, pen: Pen) -> None:
         """Draw all of it; edges lie below boxes."""
         room = self.width - 2 * _MARGIN
-        pen.text(_MARGIN, _MARGIN + 12, self.title, _TITLE_SIZE, is_bold=True)
+        pen.text((_MARGIN, _MARGIN + 12), self.title, _TITLE)
         self._legend(pen)
         for row, remark in enumerate(reversed(self.remarks)):
-            pen.text(_MARGIN, self.height - 10 - _ROW * row, remark, 11, MUTED, room=room)
+            pen.text((_MARGIN, self.height - 10 - _ROW * row), remark, _REMARK, room=room)
         for points in self._edges():
             pen.curve(points)
         for k, box in enumerate(self.graph.boxes):
@@ -92,8 +114,8 @@ class Picture:
         for row, entries in enumerate(self.legend):
             x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT + _LEGEND_ROW * row
             for backend, words in entries:
-                pen.band(x, y - 9, 12, 12, self.looks[backend])
-                pen.text(x + 18, y + 1, words, 12, MUTED)
+                pen.band(Area(x, y - 9, 12, 12), self.looks[backend])
+                pen.text((x + 18, y + 1), words, _LEGEND)
                 x += _entry_width(words)
 
     def _edges(self) -> list[list[tuple[float, float]]]:
@@ -117,32 +139,33 @@ class Picture:
     def _box(self, pen: Pen, k: int, box: Box) -> None:
         width, height = self.layout.widths[k], self.heights[k]
         x, y = self._x(k) - width / 2, self.tops[k]
+        area, inner = Area(x, y, width, height), Area(x + 1, y + 1, 10, height - 2)
         if box.is_named:
-            pen.box(x, y, width, height, PAPER, LINE, height / 2)
-            pen.text(
-                x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
-            )
+            pen.box(area, fill=PAPER, line=LINE, radius=height / 2)
+            middle = (x + width / 2, y + 18)
+            pen.text(middle, box.label, _HEAD_FONT, anchor="middle", room=width - 16)
             return
         if look := self.looks.get(box.backend):
-            pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
-            pen.band(x + 1, y + 1, 10, height - 2, look)
+            line = mixed(look.colour, 0.6)
+            pen.box(area, fill=mixed(look.colour, _TINT), line=line, radius=7)
+            pen.band(inner, look)
         else:
-            pen.box(x, y, width, height, PAPER, EDGE, 7)
+            pen.box(area, fill=PAPER, line=EDGE, radius=7)
         name, time = _name(box), box.time
         if _head_width(name, time) > width:
             time = time_text(box.seconds, ())
-        pen.text(x + width - 9, y + 18, time, _HEAD_SIZE, is_bold=True, anchor="end")
-        room = width - _SIDES - _GAP - text_width(time, _HEAD_SIZE, is_bold=True)
-        pen.text(x + 18, y + 18, name, _HEAD_SIZE, is_bold=True, room=room)
+        pen.text((x + width - 9, y + 18), time, _HEAD_FONT, anchor="end")
+        room = width - _SIDES - _GAP - text_width(time, _HEAD_FONT.size, is_bold=True)
+        pen.text((x + 18, y + 18), name, _HEAD_FONT, room=room)
         below = _below(box, self.graph.seconds)
-        pen.text(x + 18, y + 33, below, _ROW_SIZE, MUTED, room=width - _SIDES)
+        pen.text((x + 18, y + 33), below, _REMARK, room=width - _SIDES)
         for row, (words, shape, backend) in enumerate(_rows(self.net, box)):
             at = y + _HEAD + _ROW * row
             if backend:
-                pen.band(x + 1, at, 10, _ROW - 2, self.looks[backend])
-            room = width - 30 - text_width(shape, _SHAPE_SIZE)
-            pen.text(x + 18, at + 9, words, _ROW_SIZE, room=room)
-            pen.text(x + width - 9, at + 9, shape, _SHAPE_SIZE, MUTED, anchor="end")
+                pen.band(Area(x + 1, at, 10, _ROW - 2), self.looks[backend])
+            room = width - 30 - text_width(shape, _SHAPE.size)
+            pen.text((x + 18, at + 9), words, _ROW_FONT, room=room)
+            pen.text((x + width - 9, at + 9), shape, _SHAPE, anchor="end")
 
 
 def picture_of(
@@ -161,7 +184,7 @@ def picture_of(
     graph = fold(whole, net, boxes) if boxes else whole
     layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
     title = _title(report, function.function, plan)
-    titled = text_width(title, _TITLE_SIZE, is_bold=True)
+    titled = text_width(title, _TITLE.size, is_bold=True)
     looks = report_looks(report)
     entries = _legend_entries(looks, parts)
     widest = max((_entry_width(words) for _, words in entries), default=0.0)
@@ -185,9 +208,21 @@ def picture_of(
         for line in textwrap.wrap(remark, int(room / _LETTER))
     ]
     height = y - _LAYER_GAP + _MARGIN + _ROW * len(remarks)
-    aside = (width - layout.width) / 2
-    places = (layout, tops, heights, bottoms)
-    return Picture(graph, net, looks, legend, *places, title, remarks, width, height, aside)
+    return Picture(
+        graph=graph,
+        net=net,
+        looks=looks,
+        legend=legend,
+        layout=layout,
+        tops=tops,
+        heights=heights,
+        bottoms=bottoms,
+        title=title,
+        remarks=remarks,
+        width=width,
+        height=height,
+        aside=(width - layout.width) / 2,
+    )
 
 
 def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:
@@ -230,7 +265,7 @@ def _title(report: Report, function: str, plan: str) -> str:
 
 
 def _fold_remark(graph: BoxGraph, parts: list[Box]) -> str:
-    """What a reader has to know of boxes that hold several parts; "" without any."""
+    """Say what a reader has to know of boxes that hold several parts; "" without any."""
     count = sum(box.kind in ("part", "rest") for box in graph.boxes)
     if count == len(parts):
         return ""
@@ -244,13 +279,14 @@ def text_width(words: str, size: float, is_bold: bool = False) -> float:
 
 
 def _width(net: Net, box: Box, total: float) -> float:
-    """As wide as the words of a part need, within bounds."""
+    """Return the width that the words of a part need, within bounds."""
     if box.is_named:
         return box_width(box)
     rows = [
-        _SIDES + text_width(f"{words}  {shape}", _ROW_SIZE) for words, shape, _ in _rows(net, box)
+        _SIDES + text_width(f"{words}  {shape}", _ROW_FONT.size)
+        for words, shape, _ in _rows(net, box)
     ]
-    below = _SIDES + text_width(_below(box, total), _ROW_SIZE)
+    below = _SIDES + text_width(_below(box, total), _ROW_FONT.size)
     # One more, so that no sum that is rounded cuts what just fits.
     needed = 1 + max(_head_width(_name(box), box.time), below, *rows)
     return max(box_width(box), min(_MOST_WIDTH, needed))
@@ -258,7 +294,7 @@ def _width(net: Net, box: Box, total: float) -> float:
 
 def _head_width(name: str, time: str) -> float:
     """Return what a box needs for these side by side."""
-    return _SIDES + _GAP + text_width(name + time, _HEAD_SIZE, is_bold=True)
+    return _SIDES + _GAP + text_width(name + time, _HEAD_FONT.size, is_bold=True)
 
 
 def _name(box: Box) -> str:
