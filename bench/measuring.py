@@ -142,7 +142,8 @@ def search(
     from tvm.relay import collage
     from tvm.relay.collage import optimizer
     from tvm.relay.collage.exec.spent import recording
-    from tvm.relay.collage.report.facts import costs_asked
+    from tvm.relay.collage.files.records import to_json
+    from tvm.relay.collage.report.make import wanted_costs
 
     imported = _minus(_now(), began)
     mod, params, targets = _net(net, backends)
@@ -170,7 +171,7 @@ def search(
         "children_cpu_seconds": _children_cpu() - children,
         "phases": by_phase(spent.phases, of_pass),
         "workers": spent.workers,
-        "costs": costs_asked(report),
+        "costs": to_json(wanted_costs(report)),
         "answered": {name: result.costs.get(key, 0) for name, key in answered.items()},
         "failed": len(report.failed),
         "load": os.getloadavg()[0],

@@ -76,10 +76,10 @@ print(inspect.getsource(custom_backend.Custom.compile))
 
 # %%
 without, own = build("dnnl"), build("dnnl", "custom")
-(report,) = [row for row in own.collage.to_json()["functions"] if not row["skipped"]]
-taken = [part for part in report["parts"] if part["backend"] == "custom"]
+(report,) = own.collage.record.searched
+taken = [part for part in report.parts if part.backend == "custom"]
 for part in taken:
-    print(f"custom takes {part['ops']}: {format_seconds(part['seconds'])}")
+    print(f"custom takes {part.ops}: {format_seconds(part.seconds)}")
 if not taken:
     print("the op-level plan has nothing on custom")
 
@@ -102,5 +102,5 @@ print_beside(libraries, net.inputs[0], ROUNDS)
 picture = OUTPUT / "customization.svg"
 own.collage.save_picture(picture)
 print(f"The picture, with times of the search's own measurement: {picture}")
-ships, *_ = head_lines(own.collage.to_json())
+ships, *_ = head_lines(own.collage.record)
 print(f"Shown: a backend of one module takes part in the search beside dnnl. With both: {ships}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import logging
 import os
@@ -24,7 +25,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from demo_checks import FINAL, broken_expectations, undecided
+from demo_checks import FINAL, broken_expectations, ratio_text, undecided
 from demo_compare import ONNXRUNTIME, holds_one
 from demo_models import MODELS, DemoModel
 from demo_settings import BOUNDED, QUICK
@@ -93,6 +94,7 @@ def _without_advice_to_tune() -> Iterator[None]:
 def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> dict[str, Any]:
     """Compile, compare and print one model; its record as JSON values, times in seconds."""
     from demo_compare import measure_plans, read_outputs, reference_of
+    from tvm.relay.collage.files.records import to_json
     from tvm.relay.collage.report import head_lines, plan_table, print_decision, print_titled
 
     console.rule(f"[bold]{model.title}")
@@ -101,18 +103,18 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         result = model.build(targets_of(options.backends), options.collage).collage
     with _phase("compare", clock):
         further = 0.0 if options.quick else FURTHER_SECONDS
-        plans = measure_plans(model, result, options.rounds, further)
+        rows = measure_plans(model, result, options.rounds, further)
     text, reference_text = read_outputs(model, result)
     picture = options.output.with_name(f"{model.name}.svg")
     result.save_picture(picture)
-    report = result.to_json()
+    report, plans = result.record, to_json(rows)
     reference = reference_of(model)
     agrees = "as" if text == reference_text else f"NOT {reference_text!r} as"
     ships, _, _ = head_lines(report)
     spent = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in clock.items())
     for line in (
         f"It answers {text!r}, {agrees} {reference} does.",
-        latency_text(report, plans) + (f" {NOT_JUDGED}" if options.quick else ""),
+        latency_text(report, rows) + (f" {NOT_JUDGED}" if options.quick else ""),
         f"{alone_text(plans)}.",
         f"{ships} ({spent})",
         f"What runs where, with times of the search's own measurement: {picture}",
@@ -120,7 +122,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         console.print(line, highlight=False, markup=False)
     if options.details:
         title = f"{model.name}: latency, {options.rounds} interleaved rounds or more"
-        print_titled(title, plan_table(plans), console)
+        print_titled(title, plan_table(rows, notes={FINAL: f"is plan {result.plan}"}), console)
         print_decision(report, console)
     return {
         "name": model.name,
@@ -130,18 +132,18 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         "reference_text": reference_text,
         "picture": picture.name,
         "plans": plans,
-        "collage": report,
-        "summary": report["summary"],
+        "collage": report.to_json(),
+        "summary": report.summary,
         "seconds": clock,
     }
 
 
-def latency_text(report: Mapping[str, Any], plans: Sequence[Mapping[str, Any]]) -> str:
-    """How fast what ships is, beside the other plans; onnxruntime itself is none."""
+def latency_text(report: Any, plans: Sequence[Any]) -> str:
+    """Say how fast what ships is, beside the other plans; onnxruntime itself is none."""
     from tvm.relay.collage.report import head_lines
 
-    beside = [row for row in plans if row["name"] != ONNXRUNTIME]
-    return head_lines({**report, "plans": beside})[1]
+    beside = tuple(row for row in plans if row.name != ONNXRUNTIME)
+    return head_lines(dataclasses.replace(report, plans=beside))[1]
 
 
 def alone_text(plans: Sequence[Mapping[str, Any]]) -> str:
@@ -158,7 +160,6 @@ def mix_text(models: Sequence[Mapping[str, Any]], is_quick: bool = False) -> str
     """On which models a mix of backends ships, and how much faster that is. Of a quick run, whose
     rounds are too few to judge speed by, none is called as fast as another."""
     from tvm.relay.collage.costs.statistics import Interval
-    from tvm.relay.collage.report.facts import ratio_text
 
     texts = []
     for model in models:

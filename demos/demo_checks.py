@@ -44,8 +44,6 @@ def broken_expectations(model: dict[str, Any], judge_speed: bool = True) -> list
 def undecided(model: dict[str, Any]) -> str:
     """A line where the measurements do not tell whether what ships is fast enough beside the best
     backend alone; "" where they do."""
-    from tvm.relay.collage.report.facts import ratio_text
-
     final = _final(model)
     if final is None or _speed(final["ratio_to_best_single"]) != UNDECIDED:
         return ""
@@ -69,6 +67,13 @@ def in_question(
     best = best_first(alone)[0]
     verdict = verdict_of(paired_ratio(samples[best], samples[ships]))
     return [ships, best] if verdict == UNDECIDED else []
+
+
+def ratio_text(plan: Mapping[str, Any]) -> str:
+    """Say how many times as fast a plan of a record is as the best backend alone."""
+    from tvm.relay.collage.costs.compared import Ratio
+
+    return Ratio(**plan["ratio_to_best_single"]).Summary(unit="x")
 
 
 def verdict_of(ratio: Interval) -> str:
@@ -104,8 +109,6 @@ def _wrong_output(plan: dict[str, Any], reference: str) -> list[str]:
 
 
 def _too_slow(final: dict[str, Any]) -> list[str]:
-    from tvm.relay.collage.report.facts import ratio_text
-
     verdict = _speed(final["ratio_to_best_single"])
     if verdict is None:
         return ["the final plan could not be compared with a single backend"]

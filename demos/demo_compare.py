@@ -30,16 +30,17 @@ def measure_plans(
     result: Any,
     rounds: int,
     further_seconds: float,
-) -> list[dict[str, Any]]:
-    """Rows of report.compare_plans: each plan that the guard built, the final one, onnxruntime.
+) -> Sequence[Any]:
+    """Compare each plan that the guard built, the final one and onnxruntime: rows of compare_plans.
 
     The final plan *is* one of the others, the same library file, so it is measured as that one
     only: two processes of one library differ by chance alone. It and the best backend alone run
     for up to further_seconds more while it is undecided whether it is fast enough beside that.
     """
     from tvm.relay.collage.measure import Contestant
+    from tvm.relay.collage.measure.race.comparison import compare_plans
     from tvm.relay.collage.measure.race.rounds import Further
-    from tvm.relay.collage.report import compare_plans, is_single
+    from tvm.relay.collage.plans.names import is_single
 
     built = result.guard.libraries
     equals = {i.name: i.same_as for i in result.guard.comparisons if i.same_as and i.name in built}
@@ -74,10 +75,7 @@ def measure_plans(
     comparisons.append(dataclasses.replace(by_name[result.plan], name=FINAL))
     if model.onnx:
         comparisons.append(by_name[ONNXRUNTIME])
-    rows = compare_plans(comparisons, singles, FINAL)
-    for row in rows:
-        row["note"] = f"is plan {result.plan}" if row["name"] == FINAL else ""
-    return rows
+    return compare_plans(comparisons, singles, FINAL)
 
 
 def beside_each_other(

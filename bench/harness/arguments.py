@@ -88,7 +88,7 @@ def backends(text: str) -> list[str]:
 def backend(text: str) -> str:
     """Find one of these, or TVM alone."""
     from tvm.relay.collage.backends import require_backend
-    from tvm.relay.collage.plans.competing import TVM_ALONE
+    from tvm.relay.collage.plans.names import TVM_ALONE
 
     return text if text == TVM_ALONE else require_backend(text).name
 

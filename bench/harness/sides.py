@@ -27,7 +27,8 @@ from tvm.relay.collage.measure import Comparison, Contestant
 from tvm.relay.collage.measure.peers import PEERS
 from tvm.relay.collage.measure.race.comparison import paired_ratio
 from tvm.relay.collage.messages.foreign import last_line
-from tvm.relay.collage.plans.competing import TVM_ALONE, Plans
+from tvm.relay.collage.plans.competing import Plans
+from tvm.relay.collage.plans.names import TVM_ALONE
 
 from .tables import interval_text
 

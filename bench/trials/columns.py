@@ -29,11 +29,11 @@ from tvm.relay.collage.estimators.session import Session, open_session
 from tvm.relay.collage.measure import Contestant, compare
 from tvm.relay.collage.measure.peers import PEERS as FRAMEWORKS
 from tvm.relay.collage.messages.foreign import last_line
-from tvm.relay.collage.plans.competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.graph_search import coarse_plans
 from tvm.relay.collage.plans.graph_search.decide import simplest_first
+from tvm.relay.collage.plans.names import OP_LEVEL, SEARCHED, TVM_ALONE, is_single
 from tvm.relay.collage.plans.run_pass import options_set, partition
-from tvm.relay.collage.report import is_single
 from tvm.relay.collage.tuning import TuningRecords, load_records
 
 from .judge import Column, Shipped, compared, judge

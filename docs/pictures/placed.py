@@ -30,7 +30,7 @@ def main(file: Path) -> None:
         result = collage.optimize(mod, params, targets, options)
     # Not every measurement keeps this plan, so that the picture does not say that it ships.
     title = "A plan for the generator of DCGAN"
-    file.write_text(to_svg(dataclasses.replace(picture_of(result.to_json()), title=title)))
+    file.write_text(to_svg(dataclasses.replace(picture_of(result.record), title=title)))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from tvm.contrib import graph_executor
 from tvm.relay.backend import vm as vm_backend
 from tvm.relay.collage import CollageOptions, integration, optimizer, relay_builds
 from tvm.relay.collage.exec.arrays import set_inputs
-from tvm.relay.collage.plans.competing import ONE_THREAD
+from tvm.relay.collage.plans.names import ONE_THREAD
 from tvm.runtime.vm import VirtualMachine
 
 # What one candidate and the guard may take here: the plans are right, their costs rough.

@@ -14,8 +14,10 @@ import demo_ocr
 import demo_onnx
 import numpy as np
 import pytest
+from made_reports import made
 from tvm import autotvm
 from tvm.relay.backend import te_compiler
+from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
 from tvm.relay.collage.measure.race.rounds import Further, RoundOptions, run_rounds
 from tvm.relay.collage.store import CostStore
 
@@ -313,17 +315,17 @@ def test_the_next_plan_is_one_of_ours():
     """onnxruntime itself is measured beside the plans, and is none."""
 
     def row(name, times, *, single=True, chosen=False):
-        ratios = {
-            "ratio_to_best_single": {"value": 1 / times, "low": 0.9 / times, "high": 1.1 / times},
-            "ratio_to_chosen": {"value": times, "low": times - 0.1, "high": times + 0.1},
-        }
-        kind = {"is_single_backend": single, "is_chosen": chosen, "same_as": ""}
-        return {"name": name, "seconds": 1e-3 * times, **kind, **ratios}
+        measured = (name, single, chosen, "measured", 1e-3 * times, None, None, 30)
+        return ComparedPlan(
+            *measured,
+            ratio_to_best_single=Ratio(1 / times, 0.9 / times, 1.1 / times),
+            ratio_to_chosen=Ratio(times, times - 0.1, times + 0.1),
+        )
 
     final = row("final", 1.0, single=False, chosen=True)
     others = row("tvm", 2.0), row(demo.ONNXRUNTIME, 1.5, single=False)
     plans = [row("dnnl", 1.0), final, *others]
-    report = {"plan": "dnnl", "placement": [], "guard_skipped": "", "costs": {}}
+    report = made(1, plan="dnnl")
     assert demo.latency_text(report, plans) == (
         "It takes 1 ms a run; the next plan, tvm, takes 2.00 [1.90, 2.10] times that."
     )

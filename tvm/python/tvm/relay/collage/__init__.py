@@ -79,7 +79,7 @@ _LAZY = {
     "SubGraph": "views",
     "SubGraphConfig": "views",
     "candidates": "inspect",
-    "compare_kernels": "report.kernels",
+    "compare_kernels": "plans.placement.measured_deployed",
     "dataflow_graph": "inspect",
     "partition_specs": "inspect",
     "Refusal": "inspect",

@@ -12,6 +12,7 @@ from typing import Any
 
 from tvm_collage.runner import Runner, load_module, load_runner
 
+from .backends import declared_colours
 from .compile.built import vm_runner_of
 from .compile.executors import VM
 from .errors import FileError, PlacementError
@@ -22,9 +23,10 @@ from .files.text import why_no_file
 from .plans.placement import SeenPlans
 from .report import (
     MOST_BOXES,
-    check_has_ratios,
+    Report,
     notebook_html,
     print_report,
+    read_report,
     write_form,
     write_picture,
 )
@@ -72,7 +74,7 @@ class Library:
         self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
     ) -> None:
         """Draw the placed graph as `.svg` or `.pdf`, as Result.save_picture does."""
-        write_picture(self._told_report(), path, plan, boxes)
+        write_picture(self._told_report(), path, plan, boxes=boxes)
 
     def _repr_html_(self) -> str | None:
         """The three lines and the picture in a notebook; none without a report."""
@@ -83,11 +85,9 @@ class Library:
             raise PlacementError(no_report(self.path), "file")
         return self.report
 
-    def _told_report(self) -> dict[str, Any]:
+    def _told_report(self) -> Report:
         """To be told of, for which placements alone, of an older version too, are too little."""
-        report = self._whole_report()
-        check_has_ratios(report, self.path)
-        return report
+        return read_report(self._whole_report(), self.path, declared_colours())
 
 
 def load(path: str | os.PathLike) -> Library:

@@ -36,9 +36,10 @@ from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step, steps
 from .options import CollageOptions
 from .options.named import option
-from .plans.competing import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED, Plans
+from .plans.competing import Plans
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
 from .plans.job import Job, OpLevel, Phases
+from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
@@ -50,7 +51,7 @@ from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
 from .relay_util.external import on_one_thread
 from .relay_util.walk import tensors_of
-from .report.facts import costs_asked
+from .report.make import wanted_costs
 from .report.tables import costs_text
 from .result import Result
 from .tuning import TuningRecords, records_in_force
@@ -352,7 +353,7 @@ def _log_costs(reports: list[FunctionReport]) -> None:
     """One line a function: how many costs its search asked for, of how many."""
     for report in reports:
         if not report.skipped:
-            text = costs_text(costs_asked(report))
+            text = costs_text(wanted_costs(report))
             _logger.info("search of @%s: %s", report.function, text)
 
 

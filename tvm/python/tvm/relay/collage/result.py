@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage decided for a module. Test: test_optimizer.py, report/test_report.py."""
+"""What Collage decided for a module. Test: test_optimizer.py, report/test_tables.py."""
 
 from __future__ import annotations
 
@@ -13,30 +13,36 @@ from typing import Any
 import tvm
 from tvm_collage.runner import Runner
 
-from .compile.built import Built
+from .backends import declared_colours
+from .compile.built import Built, tensors_of
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
 from .files.attached import attach_report
+from .files.records import read
 from .files.text import check_file_path, write_whole
+from .measure.race.comparison import compare_plans
 from .options.named import option
-from .plans.competing import TVM_ALONE
 from .plans.graph_search import GraphSearch, GuardResult
+from .plans.names import TVM_ALONE, is_single
 from .plans.original import Agreement
 from .plans.placement import Placement, SeenPlans
 from .plans.placement.seen import can_be_saved
 from .report import (
     MOST_BOXES,
-    full_report,
+    CostCounts,
+    OriginalAgreement,
+    PlanSearch,
+    Report,
     notebook_html,
     plot_history,
-    print_result,
-    result_to_json,
+    print_report,
     to_dot,
-    with_search_of,
     write_form,
     write_picture,
 )
-from .report.picture.palette import report_looks
+from .report.facts import Summary
+from .report.looks import report_looks
+from .report.make import graph_of, placement_of, searched_functions, step_of
 from .tuning import TuningRecords
 from .views.function_report import FunctionReport
 
@@ -173,35 +179,80 @@ class Result:
     @functools.cached_property
     def report(self) -> dict[str, Any]:
         """What to_json gives, made once, since it takes long for a large net: to read alone."""
-        return self.to_json()
+        return self.record.to_json()
 
     def to_json(self) -> dict[str, Any]:
         """Plan, measurements, parts, the graph with all that was known of each node, and the
         placements of all plans, as JSON values (docs/report.schema.json); times in seconds."""
-        return full_report(self)
+        return self.record.to_json()
 
-    def told_by(self, source: dict[str, Any] | None, file: str) -> Result:
+    @functools.cached_property
+    def record(self) -> Report:
+        """The same as a record, made once. Beside what is told in short: the graph of each
+        function, in which TVM goes by "tvm", the tensors of main, which of a VM's library nothing
+        else tells, colours, and the placements of every plan that was seen."""
+        short = self._short
+        functions = tuple(
+            dataclasses.replace(row, graph=graph_of(function.graph, self.host.kind.name))
+            for row, function in zip(short.functions, self.partitioned, strict=True)
+        )
+        return dataclasses.replace(
+            short,
+            functions=functions,
+            tensors=tensors_of(self.mod),
+            colours=declared_colours(),
+            placements=self.placements,
+        )
+
+    @property
+    def _short(self) -> Report:
+        """All that is told without graphs and placements, which take long."""
+        comparisons = self.guard.comparisons if self.guard else []
+        singles = [item.name for item in comparisons if is_single(item.name)]
+        plans = compare_plans(comparisons, singles, self.plan)
+        found = self.original
+        report = Report(
+            summary="",
+            plan=self.plan,
+            host=str(self.host),
+            executor=self.executor,
+            guard_skipped=self.guard_skipped,
+            unverified=self.guard.unverified if self.guard else "",
+            original=OriginalAgreement(**vars(found), summary=found.Summary()) if found else None,
+            plans=plans,
+            placement=placement_of(self.mod, TVM_ALONE),
+            functions=searched_functions(self.partitioned, self.host.kind.name, plans),
+            seconds=dict(self.seconds),
+            costs=CostCounts(**self.costs),
+            kernels=tuple(map(step_of, self.kernels)),
+            schedules=self.records.origins(),
+            transfers=dict(self.transfers),
+            graph_search=read(PlanSearch, self.search.to_json()) if self.search else None,
+        )
+        return dataclasses.replace(report, summary=Summary(report))
+
+    def told_by(self, source: Report | None, file: str) -> Result:
         """A replay of this file's placement, whose report tells of the search that `source` tells
         of."""
         found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
         if source:
-            vars(found)["report"] = with_search_of(found.report, source)
+            vars(found)["record"] = found.record.with_search_of(source)
         return found
 
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:
         """The same decision, with what was worked out of it, and this `make_built`."""
         found = dataclasses.replace(self, make_built=make_built)
-        known = ("placement", "placements", "report")
+        known = ("placement", "placements", "record", "report")
         vars(found).update({name: vars(self)[name] for name in known if name in vars(self)})
         return found
 
     def to_dot(self) -> str:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
-        return to_dot(self.mod, TVM_ALONE, report_looks(self.report))
+        return to_dot(self.mod, TVM_ALONE, report_looks(self.record))
 
     def save_html(self, path: str | os.PathLike) -> None:
         """Write the report as one page for a browser, which needs no network (docs/report.md)."""
-        write_form(self.report, "html", path)
+        write_form(self.record, "html", path)
 
     def save_picture(
         self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
@@ -210,11 +261,11 @@ class Result:
         `.pdf`. Parts that run one after the other and take little time share a box, so that there
         are at most so many; `boxes=0` draws each part alone. OptionError for another ending; PDF
         needs reportlab."""
-        write_picture(self.report, path, plan, boxes)
+        write_picture(self.record, path, plan, boxes=boxes)
 
     def _repr_html_(self) -> str:
         """The three lines and the picture in a notebook; `save_html` writes the page."""
-        return notebook_html(self.report)
+        return notebook_html(self.record)
 
     def plot_history(self, path: str | os.PathLike) -> None:
         """Draw what the search of whole plans tried, and the best so far, against seconds, as a
@@ -225,11 +276,11 @@ class Result:
                 + option("graph_search")
                 + " to one of evolutionary, local, random"
             )
-        plot_history(self.search.to_json(), path)
+        plot_history(read(PlanSearch, self.search.to_json()), path)
 
     def Summary(self) -> str:
         """One line: what ships, how fast, what it runs on, the time it took to find out."""
-        return result_to_json(self)["summary"]
+        return self._short.summary
 
     def __repr__(self) -> str:
         return f"Result({self.Summary()})"
@@ -237,4 +288,4 @@ class Result:
     def show(self, details: bool = False) -> None:
         """Print three lines: what ships, how fast it is, what to do next; with ``details`` tables
         of the plans, the parts, what failed and why too."""
-        print_result(self, details=details)
+        print_report(self._short, details=details)

@@ -6,6 +6,7 @@ import json
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_library, write_net
 from tvm.relay.collage.cli import bench, building
+from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +53,10 @@ TOO_FEW = {"low": 0.0, "high": None}
 )
 def test_the_verdict_is_a_sentence_also_where_nothing_is_sure(bounds, text):
     rows = [
-        {"name": name, "seconds": seconds, "ratio_to_best_single": {"value": times, **bounds}}
+        ComparedPlan(
+            *(name, name != "collage", False, "measured", seconds, None, None, 30),
+            ratio_to_best_single=Ratio(times, **bounds),
+        )
         for name, seconds, times, bounds in (
             ("collage", 1e-3, 1.2, bounds),
             ("onnxruntime", 1.2e-3, 1.0, {"low": 1.0, "high": 1.0}),

@@ -10,13 +10,12 @@ import types
 import numpy as np
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
-from made_reports import made_report
+from made_reports import made_report, record
 from tvm.relay import collage
 from tvm.relay.collage import result
 from tvm.relay.collage.backends.targets import split_targets
 from tvm.relay.collage.cli import building, compile
 from tvm.relay.collage.errors import ModelError
-from tvm.relay.collage.report import full_report
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +25,8 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as monkeypatch:
         with_made_up_costs(monkeypatch)
         made = []
-        monkeypatch.setattr(result, "full_report", lambda of: made.append(of) or full_report(of))
+        real = result.graph_of
+        monkeypatch.setattr(result, "graph_of", lambda *of: made.append(of) or real(*of))
         arguments = ("--report", path / "report.json", "--save-placement", path / "placement.json")
         code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *QUICK)
     assert code == 0 and len(made) == 1, "to make the report of a large net takes seconds"
@@ -126,7 +126,7 @@ def test_what_keeps_a_placement_from_a_model_is_told(folder, tmp_path, capsys):
 def test_what_the_search_warned_of_is_not_said_again(monkeypatch, capsys):
     report = {**made_report(1), "costs": {"busy": 2}}
     for library in ("", "net.so"):
-        compile._tell(argparse.Namespace(json=False), report, {"library": library})
+        compile._tell(argparse.Namespace(json=False), record(report), {"library": library})
         out = capsys.readouterr().out
         assert "Doubtful" not in out and "search again" not in out
 
@@ -135,7 +135,7 @@ def test_what_the_search_warned_of_is_not_said_again(monkeypatch, capsys):
 def test_the_mark_of_a_busy_time_is_explained_where_it_stands(flags, capsys):
     report = made_report(1)
     report["plans"][0]["flags"] = flags
-    compile._tell(argparse.Namespace(json=False), report, {"library": "net.so"})
+    compile._tell(argparse.Namespace(json=False), record(report), {"library": "net.so"})
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("Next: collage run net.so --time; why: collage explain net.so")
     told = "; (busy) marks a time that was taken beside other work: run this command again when "

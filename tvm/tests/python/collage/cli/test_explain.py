@@ -40,7 +40,7 @@ def test_a_library_is_copied_with_its_reasons(folder, tmp_path, capsys):
 
 
 def test_all_parts_are_an_option(folder, capsys, monkeypatch):
-    monkeypatch.setattr(explain_lines, "_MOST_TOLD", 1)
+    monkeypatch.setattr(explain_lines, "MOST_TOLD", 1)
     assert call("explain", folder / "net.so") == 0
     assert "2 other parts" in capsys.readouterr().out
     assert call("explain", folder / "net.so", "--all") == 0

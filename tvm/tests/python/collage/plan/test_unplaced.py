@@ -1,14 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Why operators stay on TVM: one test a reason, as the pass reports them with given costs."""
 
-import dataclasses
-
 import pytest
 from relay_text import make_backend, parse, partition
 from tvm import relay
 from tvm.relay.collage import CostEstimator, MockCostEstimator
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.report.unplaced import by_region, reason_text
+from tvm.relay.collage.report.facts import by_region, reason_text
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "unplaced_test"
@@ -63,7 +61,7 @@ def test_slower_says_by_how_much(backend):
     )
     assert slower.seconds == 2.0  # in all; of each of two regions:
     assert (slower.backend_seconds, slower.instead_seconds, slower.regions) == (10.0, 1.0, 2)
-    assert reason_text(dataclasses.asdict(slower)) == (
+    assert reason_text(slower) == (
         "slower: 10 s there, 1 s here, 10.00 x as long, each of 2 regions"
     )
     assert (opaque.op, opaque.why) == ("sort", "opaque")
@@ -77,8 +75,8 @@ def test_regions_of_other_costs_have_rows_of_their_own_and_nothing_is_summed(bac
         (r.op, r.operators, r.backend_seconds, r.regions) for r in rows if r.why == "slower"
     )
     assert slower == [("nn.relu", 1, 10.0, 1), ("nn.relu", 1, 19.0, 1), ("sigmoid", 1, 19.0, 1)]
-    table = by_region([dataclasses.asdict(row) for row in rows])
-    assert sorted(row["ops"] for row in table) == ["nn.relu", "nn.relu, sigmoid", "sort"]
+    table = by_region(rows)
+    assert sorted(row.ops for row in table) == ["nn.relu", "nn.relu, sigmoid", "sort"]
 
 
 def test_a_candidate_across_a_larger_part_of_tvm_is_part_of_no_better_plan(backend):

@@ -4,8 +4,8 @@
 import random
 
 import pytest
-from tvm.relay.collage.report import cover
-from tvm.relay.collage.report.cover import Candidate, cheapest_cover
+from tvm.relay.collage.report import alternatives
+from tvm.relay.collage.report.alternatives import Candidate, cheapest_cover
 
 
 def made(*rows):
@@ -58,7 +58,7 @@ def test_of_few_operators_no_other_cover_costs_less(operators, count, has_single
 
 
 def test_of_many_ways_a_cover_is_found_that_holds_all_operators(monkeypatch):
-    monkeypatch.setattr(cover, "_MOST_STEPS", 0)
+    monkeypatch.setattr(alternatives, "MOST_STEPS", 0)
     known = drawn(random.Random(0), 14, 70, 4, has_singles=True)
     known += made(*(({k}, 1.0) for k in range(14)))
     found = cheapest_cover(range(14), known)

@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 import pytest
+from made_reports import made, record
 from relay_text import make_backend, parse
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
@@ -13,18 +14,21 @@ from tvm.relay.collage.errors import FileError, UnknownPlanError
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.plans.graph_search import GuardResult
 from tvm.relay.collage.report import explain_lines as lines_module
-from tvm.relay.collage.report import with_search_of
-from tvm.relay.collage.report.explain import explain
-from tvm.relay.collage.report.explain_lines import explain_lines
-from tvm.relay.collage.report.instead_lines import in_short, instead_lines
-from tvm.relay.collage.report.layers import Layers
-from tvm.relay.collage.report.node_ranges import Operators
-from tvm.relay.collage.report.picture.parts import box_graph
+from tvm.relay.collage.report.boxes import box_graph
+from tvm.relay.collage.report.explain import explain as explain_record
+from tvm.relay.collage.report.explain_lines import Operators, explain_lines, in_short, instead_lines
+from tvm.relay.collage.report.explanation import CandidateRow, InsteadRow
+from tvm.relay.collage.report.net import Part, PlanParts
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 NAME = "explain_test"
 TEXT = "def @main(%x: $T) { exp(nn.relu(sort(sigmoid(nn.relu(%x))))) }"
 COSTS = {"llvm": 10, NAME: 1}
+
+
+def explain(report, *given, **asked):
+    """explain of a report's JSON values."""
+    return explain_record(record(report), *given, **asked)
 
 
 def heads_of(lines):
@@ -69,25 +73,25 @@ def compared(result, **milliseconds):
 
 def test_a_node_is_told_with_all_that_is_known_of_it(report):
     told = explain(report, "collage", op="exp")
-    [node] = told["nodes"]
-    assert node["part"]["backend"] == "tvm" and node["type"] == "float32[2, 4]"
-    rows = {row["backend"]: row for row in node["backends"]}
-    assert rows["tvm"]["has_it"] and rows["tvm"]["candidates"][0]["seconds"] == 10
-    assert rows[NAME]["reason"]["why"] == "refused" and not rows[NAME]["candidates"]
-    assert rows[NAME]["refusals"][0]["reason"] == "its axis is 3, not 1"
+    [node] = told.nodes
+    assert node.part.backend == "tvm" and node.type == "float32[2, 4]"
+    rows = {row.backend: row for row in node.backends}
+    assert rows["tvm"].has_it and rows["tvm"].candidates[0].seconds == 10
+    assert rows[NAME].reason.why == "refused" and not rows[NAME].candidates
+    assert rows[NAME].refusals[0].reason == "its axis is 3, not 1"
     text = "\n".join(explain_lines(told, is_long=True))
     assert f"{NAME}.exp refused: its axis is 3, not 1" in text
     assert f"{NAME}: refused: {NAME}.exp: its axis is 3, not 1" in text
 
 
 def test_a_nodes_index_chooses_one_and_a_backend_its_own_reasons(report):
-    [first, second] = explain(report, "collage", op="nn.relu")["nodes"]
-    told = explain(report, "collage", node=second["node"], backend="tvm")
-    assert [node["node"] for node in told["nodes"]] == [second["node"]] != [first["node"]]
-    [row] = told["nodes"][0]["backends"]
-    assert (row["backend"], row["has_it"], row["reason"]["why"]) == ("tvm", False, "slower")
+    [first, second] = explain(report, "collage", op="nn.relu").nodes
+    told = explain(report, "collage", node=second.node, backend="tvm")
+    assert [node.node for node in told.nodes] == [second.node] != [first.node]
+    [row] = told.nodes[0].backends
+    assert (row.backend, row.has_it, row.reason.why) == ("tvm", False, "slower")
     assert explain_lines(told, is_long=True)[1:] == [
-        f"  {NAME} runs it: 1 s for 1 operator, node {second['node']}",
+        f"  {NAME} runs it: 1 s for 1 operator, node {second.node}",
         "  tvm: 8 s more in all, with its best candidate for this: 19 s for what takes 11 s here",
         "    19 s for 2 operators, nodes 8, 9",
         "    also measured: 10 s for 1 operator, node 8",
@@ -111,18 +115,18 @@ def test_a_nodes_index_chooses_one_and_a_backend_its_own_reasons(report):
 )
 def test_a_total_that_is_not_known_is_no_verdict(unknown, text):
     """A cost of some of the operators would read as that of all."""
-    candidate = {"seconds": 31.6e-6, "flags": ["busy"], "nodes": [5]}
-    instead = {
-        "candidate": candidate,
-        "rest": [{"seconds": 4e-6, "flags": []}],
-        "here": [{"nodes": [5, 6], "flags": []}],
+    cost = ("measured", 31.6e-6, ("busy",), "")
+    known = {
+        "candidate": CandidateRow("b", "", (5,), *cost),
+        "rest": (CandidateRow("b", "", (6,), "measured", 4e-6, (), ""),),
+        "here": (Part("tvm", (5, 6), 1.5e-3),),
         "rest_seconds": 4e-6,
         "here_seconds": 1.5e-3,
         "more_seconds": None,
         "transition_seconds": 0.0,
-        **unknown,
     }
-    given = instead, Operators([5, 6]), {}
+    told = explain_record(made(1), "collage")
+    given = InsteadRow(**{**known, **unknown}), Operators([5, 6]), told
     assert instead_lines(*given) == [text] == [in_short(*given)]
 
 
@@ -145,7 +149,7 @@ def test_all_parts_are_told_the_dearest_first(report):
 
 
 def test_the_dearest_are_told_and_how_many_others_there_are(monkeypatch, report):
-    monkeypatch.setattr(lines_module, "_MOST_TOLD", 3)
+    monkeypatch.setattr(lines_module, "MOST_TOLD", 3)
     lines = explain_lines(explain(report, "collage"), is_long=False)
     assert [line.rpartition(", ")[2] for line in heads_of(lines)] == ["10 s", "10 s", "1 s"]
     last = (
@@ -160,7 +164,7 @@ def test_the_dearest_are_told_and_how_many_others_there_are(monkeypatch, report)
 
 @pytest.mark.parametrize("op", ["nn.relu", "relu", "Relu"])
 def test_an_operator_is_found_without_its_folder_as_the_model_s_file_calls_it(report, op):
-    assert {node["op"] for node in explain(report, "collage", op=op)["nodes"]} == {"nn.relu"}
+    assert {node.op for node in explain(report, "collage", op=op).nodes} == {"nn.relu"}
 
 
 def test_what_launches_no_kernel_says_so(report):
@@ -170,7 +174,7 @@ def test_what_launches_no_kernel_says_so(report):
     graph["nodes"].append({**graph["nodes"][-1], "index": 99, "op": "on_device", "name": ""})
     graph["nodes"][-1]["is_kernel"] = False
     told = explain(free, "collage", node=99)
-    assert told["nodes"][0]["part"] is None
+    assert told.nodes[0].part is None
     assert explain_lines(told, is_long=True)[-2:] == [
         "node 99: on_device float32[2, 4]",
         "  launches no kernel and is in no part: there is nothing to decide for it; the nearest "
@@ -180,12 +184,12 @@ def test_what_launches_no_kernel_says_so(report):
 
 def test_a_plan_that_is_far_slower_takes_so_many_times_as_long(result):
     texts = [explain(compared(result, collage=1.0, tvm=ms), "collage") for ms in (1.5, 2.5, 36.0)]
-    assert [told["plans"][0]["text"] for told in texts] == [
+    assert [told.plans[0].text for told in texts] == [
         "tvm lost to collage by 50.0 [50.0, 50.0] % end to end.",
         "tvm takes 2.50 [2.50, 2.50] times as long as collage end to end.",
         "tvm takes 36.0 [36.0, 36.0] times as long as collage end to end.",
     ]
-    assert texts[2]["plans"][0]["places"]
+    assert texts[2].plans[0].places
 
 
 @pytest.mark.parametrize(
@@ -200,18 +204,18 @@ def test_a_value_and_its_bounds_have_as_many_decimals(result, ratio, says):
     report = compared(result, collage=1.0, tvm=2.5)
     [row] = [row for row in report["plans"] if row["name"] == "tvm"]
     row["ratio_to_chosen"] = dict(zip(("value", "low", "high"), ratio, strict=True))
-    told = explain(report, "collage")["plans"][0]["text"]
+    told = explain(report, "collage").plans[0].text
     assert told == f"tvm takes {says}."
 
 
 def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
     report = compared(result, collage=1.0, tvm=1.1)
     told = explain(report, "collage")
-    [row] = told["plans"]
-    assert row["text"] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
-    assert row["places"][0]["ops"] == ["nn.relu", "sigmoid"]
+    [row] = told.plans
+    assert row.text == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
+    assert row.places[0].ops == ("nn.relu", "sigmoid")
     lines = explain_lines(told, is_long=False)
-    first, second = lines[lines.index(row["text"]) + 1 :][:2]
+    first, second = lines[lines.index(row.text) + 1 :][:2]
     assert first.startswith("  mostly at nn.relu, sigmoid (2 operators, nodes 5, 6)")
     assert second.startswith("  then at ")
     assert first.endswith(f": 19 s (tvm) there, 11 s ({NAME}, tvm) here, each part alone")
@@ -219,9 +223,9 @@ def test_a_plan_that_lost_is_told_by_how_much_and_where(result):
 
 def test_another_plan_is_told_beside_what_ships_alone(result):
     report = compared(result, collage=1.0, tvm=1.1, **{NAME: 1.2})
-    assert len(explain(report, "collage")["plans"]) == 2
+    assert len(explain(report, "collage").plans) == 2
     told = explain(report, "tvm")
-    assert [row["plan"] for row in told["plans"]] == ["tvm"]
+    assert [row.plan for row in told.plans] == ["tvm"]
     lines = explain_lines(told, is_long=False)
     assert lines[2] == "tvm lost to collage by 10.0 [10.0, 10.0] % end to end."
     head = "Parts of plan tvm, the dearest first, and what collage has there."
@@ -235,8 +239,8 @@ def test_another_plan_is_told_beside_what_ships_alone(result):
     # A backend's reasons are told if they are asked for.
     lines = explain_lines(explain(report, "tvm", backend=NAME), is_long=False)
     assert any(line.startswith(f"  not {NAME}: ") for line in lines)
-    [first, _] = told["nodes"][:2]
-    lines = explain_lines(explain(report, "tvm", node=first["node"]), is_long=True)
+    [first, _] = told.nodes[:2]
+    lines = explain_lines(explain(report, "tvm", node=first.node), is_long=True)
     assert any(line.startswith("  in collage, which ships, ") for line in lines)
 
 
@@ -244,9 +248,9 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
     """Not about the parts that the op-level plan has there."""
     shipped = compared(result, tvm=1.0, collage=1.1)
     told = explain(shipped, "tvm")
-    assert not told["is_op_level"] and explain(shipped, "collage")["is_op_level"]
-    first = next(each for each in told["nodes"] if each["op"] == "nn.relu")
-    lines = explain_lines(explain(shipped, "tvm", node=first["node"], backend=NAME), is_long=True)
+    assert not told.is_op_level and explain(shipped, "collage").is_op_level
+    first = next(each for each in told.nodes if each.op == "nn.relu")
+    lines = explain_lines(explain(shipped, "tvm", node=first.node, backend=NAME), is_long=True)
     assert lines[1:-1] == [
         "  tvm runs it: 19 s for 2 operators, nodes 5, 6",
         f"  {NAME}: 8 s less in all, with its best candidate for this: 11 s for what takes 19 s "
@@ -255,9 +259,9 @@ def test_reasons_are_about_the_plan_that_is_explained(result, report):
         "    10 s for the other operator of its part, on tvm",
         "    by parts alone it is faster, but plans ship by what they take end to end",
     ]
-    [exp] = explain(shipped, "tvm", op="exp")["nodes"]
-    [row] = [row for row in exp["backends"] if row["backend"] == NAME]
-    assert row["instead"] is None and row["reason"]["why"] == "refused", "is no matter of a plan"
+    [exp] = explain(shipped, "tvm", op="exp").nodes
+    [row] = [row for row in exp.backends if row.backend == NAME]
+    assert row.instead is None and row.reason.why == "refused", "is no matter of a plan"
 
 
 def test_what_is_doubtful_of_the_rest_of_a_part_is_marked(result):
@@ -270,13 +274,13 @@ def test_what_is_doubtful_of_the_rest_of_a_part_is_marked(result):
 
 def test_transitions_are_told_where_the_plan_is_charged_for_them(report):
     charged = json.loads(json.dumps(report))
-    [relu, _] = explain(report, "collage", op="nn.relu")["nodes"]
+    [relu, _] = explain(report, "collage", op="nn.relu").nodes
     # Two parts read the value in another layout.
-    charged["functions"][0]["transitions"] = [{"node": relu["node"], "seconds": 0.25}] * 2
-    lines = explain_lines(explain(charged, "collage", node=relu["node"]), is_long=True)
+    charged["functions"][0]["transitions"] = [{"node": relu.node, "seconds": 0.25}] * 2
+    lines = explain_lines(explain(charged, "collage", node=relu.node), is_long=True)
     says = "    without transitions of layouts; the plan is charged 0.5 s for those there"
     assert says in lines
-    assert says not in explain_lines(explain(charged, "tvm", node=relu["node"]), is_long=True)
+    assert says not in explain_lines(explain(charged, "tvm", node=relu.node), is_long=True)
 
 
 def test_a_cheaper_place_says_why_no_plan_has_it(report):
@@ -291,9 +295,10 @@ def test_a_cheaper_place_says_why_no_plan_has_it(report):
 
 
 def replayed(source, plan):
-    """The report of a replay that ships this plan of another report."""
+    """The JSON values of a replay that ships this plan of another report."""
     nothing = {"plans": [], "costs": {}, "functions": [], "guard_skipped": "it was decided before"}
-    return with_search_of({**source, **nothing, "plan": plan}, source)
+    replay = {**source, **nothing, "plan": plan, "decision": None}
+    return record(replay).with_search_of(record(source)).to_json()
 
 
 def test_a_replay_of_another_plan_is_told_beside_the_plan_that_was_decided_for(result):
@@ -303,11 +308,11 @@ def test_a_replay_of_another_plan_is_told_beside_the_plan_that_was_decided_for(r
         "tvm lost to collage by 10.0 [10.0, 10.0] % end to end.",
         f"{NAME} lost to collage by 20.0 [20.0, 20.0] % end to end.",
     ]
-    assert told["ships"] == "tvm" and [row["text"] for row in told["plans"]] == texts
-    there = told["plans"][0]["places"][0]["there"]
-    assert {part["backend"] for part in there} == {"tvm"}
-    rows = explain(report, "collage")["plans"]
-    assert [row["text"] for row in rows] == texts[:1], "why what ships is not what was decided for"
+    assert told.ships == "tvm" and [row.text for row in told.plans] == texts
+    there = told.plans[0].places[0].there
+    assert {part.backend for part in there} == {"tvm"}
+    rows = explain(report, "collage").plans
+    assert [row.text for row in rows] == texts[:1], "why what ships is not what was decided for"
 
 
 def test_a_replay_tells_what_was_measured_when_it_was_decided(result):
@@ -350,7 +355,7 @@ def test_a_node_s_answer_comes_first(result):
 
 def test_nothing_is_cut_of_what_is_asked_for_whole(monkeypatch, result):
     report = compared(result, collage=1.0, tvm=1.1)
-    monkeypatch.setattr(lines_module, "_MOST_REASONS", 0)
+    monkeypatch.setattr(lines_module, "MOST_REASONS", 0)
     told = explain(report, "tvm", backend=NAME)
     text = "\n".join(explain_lines(told, is_long=False))
     assert f"  not {NAME}: 1 more: --all tells all" in text
@@ -362,8 +367,8 @@ def test_a_plan_that_no_file_holds_is_told_without_places(result):
     report = compared(result, collage=1.0, tvm=1.1)
     seen = report["placements"]
     seen["plans"] = [row for row in seen["plans"] if row["plan"] != "tvm"]
-    [row] = explain(report, "collage")["plans"]
-    assert row["text"].startswith("tvm lost to collage by 10.0 [") and not row["places"]
+    [row] = explain(report, "collage").plans
+    assert row.text.startswith("tvm lost to collage by 10.0 [") and not row.places
 
 
 def test_plans_that_failed_or_are_no_slower_say_so(result):
@@ -373,7 +378,7 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     same = dataclasses.replace(ships, name="other", same_as="tvm")
     guard = GuardResult([faster, ships, failed, same], "tvm", {})
     report = dataclasses.replace(result, guard=guard, plan="tvm").to_json()
-    texts = [row["text"] for row in explain(report, "tvm")["plans"]]
+    texts = [row.text for row in explain(report, "tvm").plans]
     assert texts == [
         "collage is no slower than tvm, which is simpler: -10.0 % end to end.",
         "dnnl failed: crashed: signal 11.",
@@ -423,7 +428,7 @@ def test_functions_without_a_kernel_are_no_fault_of_what_is_asked(report):
 
 def test_functions_that_were_skipped_say_why(report):
     [function] = report["functions"]
-    skipped = {"function": function["function"], "skipped": "it has no operator"}
+    skipped = {**function, "skipped": "it has no operator"}
     for asked in ({}, {"node": 0}, {"op": "exp"}, {"backend": "nope"}):
         with pytest.raises(OptionError, match="no function was searched, .*: @main: it has no op"):
             explain({**report, "functions": [skipped]}, "collage", **asked)
@@ -436,8 +441,15 @@ def test_a_reason_without_its_candidate_is_damage(report):
         explain(damaged, "collage")
 
 
+def layers_of(report):
+    """The parts of a report's plans over its function."""
+    report = record(report)
+    [function] = report.functions
+    return PlanParts(report, function)
+
+
 def test_plans_differ_where_their_parts_do(report, result):
-    layers = Layers(report, result.placements, report["functions"][0], result.partitioned[0].graph)
+    layers = layers_of(report)
     assert layers.differences("collage", "collage") == []
     # On TVM sigmoid is one kernel with the relu before it, so the plans differ there in both.
     found = layers.differences("collage", "tvm")
@@ -451,8 +463,7 @@ def test_plans_differ_where_their_parts_do(report, result):
 
 @pytest.mark.parametrize("plan", ["collage", "tvm"])
 def test_explanations_and_pictures_give_tvm_the_same_kernels(report, result, plan):
-    graph = result.partitioned[0].graph
-    layers = Layers(report, result.placements, report["functions"][0], graph)
+    layers, report = layers_of(report), record(report)
     told = {(part.nodes, part.seconds) for part in layers.parts(plan) if part.backend == "tvm"}
-    boxes = box_graph(report, report["functions"][0], plan).boxes
-    assert told == {(frozenset(b.nodes), b.seconds) for b in boxes if b.backend == "tvm"} != set()
+    boxes = box_graph(report, report.functions[0], plan).boxes
+    assert told == {(b.nodes, b.seconds) for b in boxes if b.backend == "tvm"} != set()

@@ -5,8 +5,9 @@ which has each row once."""
 import json
 
 import pytest
-from made_reports import made_report
-from tvm.relay.collage.report.explain import explain, once
+from made_reports import made, made_report, record
+from tvm.relay.collage.files.records import to_json
+from tvm.relay.collage.report.explain import explain
 from tvm.relay.collage.report.explain_lines import explain_lines
 
 
@@ -21,9 +22,9 @@ def whole_net():
 
 
 def test_a_part_that_is_the_whole_net_is_compared_by_plans():
-    told = explain(whole_net(), "alpha")
+    told = explain(record(whole_net()), "alpha")
     lines = explain_lines(told, is_long=False)
-    assert told["second"]["plan"] == "collage" and told["parts"][0]["is_whole"]
+    assert told.second.plan == "collage" and told.parts[0].is_whole
     head = next(k for k, line in enumerate(lines) if line.startswith("alpha: "))
     assert "(all 18 operators)" in lines[head]
     assert lines[head + 1] == (
@@ -43,13 +44,13 @@ def test_times_that_contradict_each_other_are_told_to_be_of_two_kinds():
     report = whole_net()
     [tvm] = [row for row in report["plans"] if row["name"] == "tvm"]
     tvm["ratio_to_chosen"] = {"value": 4.0, "low": 3.9, "high": 4.1}
-    told = "\n".join(explain_lines(explain(report, "alpha"), is_long=False))
+    told = "\n".join(explain_lines(explain(record(report), "alpha"), is_long=False))
     assert "Plan alpha's only part takes 505 us alone, and it takes 633 us end to end: " in told
     assert "  end to end it takes some " in told and ", by its parts alone " in told
     # One ratio of two plans, end to end, and no other one.
     assert " times as long" in told and told.count("times as long") == 1
-    [node, *_] = explain(report, "alpha", op="softmax")["nodes"]
-    lines = explain_lines(explain(report, "alpha", node=node["node"]), is_long=True)
+    [node, *_] = explain(record(report), "alpha", op="softmax").nodes
+    lines = explain_lines(explain(record(report), "alpha", node=node.node), is_long=True)
     assert lines[-1].startswith("Plan alpha's only part takes ")
 
 
@@ -62,15 +63,16 @@ def test_backends_that_gain_or_lose_everywhere_are_told_by_that_alone(speed, say
         if row["backend"] != "alpha" and row["cost"]["seconds"] is not None:
             seconds = own[tuple(row["nodes"])] / (speed + number * 1e-3)
             row["cost"] = {**row["cost"], "seconds": seconds}
-    told = explain(report, "alpha")
-    assert len(told["second"]["pairs"]) == 1
+    told = explain(record(report), "alpha")
+    assert len(told.second.pairs) == 1
     [line] = [line for line in explain_lines(told, False) if "Of equal operators, " in line]
     assert f" {says} most at " in line
 
 
 def test_each_candidate_is_written_once_and_named_by_its_place():
-    told = explain(made_report(2, has_region=True), "alpha")
-    written = once(told)
+    told = explain(made(2, has_region=True), "alpha")
+    written = told.once()
+    told = to_json(told)
     rows = written["tables"]["candidates"]
     assert len({json.dumps(row) for row in rows}) == len(rows) > 0
     for node, full in zip(written["nodes"], told["nodes"], strict=True):
@@ -83,16 +85,16 @@ def test_each_candidate_is_written_once_and_named_by_its_place():
 
 
 def test_a_node_that_is_asked_for_brings_its_own_rows_alone():
-    told = explain(made_report(30), "collage", op="softmax")
-    assert len(once(told)["tables"]["candidates"]) < 300 < len(json.dumps(told))
-    assert told["parts"] == []
+    told = explain(made(30), "collage", op="softmax")
+    assert len(told.once()["tables"]["candidates"]) < 300 < len(json.dumps(to_json(told)))
+    assert told.parts == ()
 
 
 def test_all_rows_of_a_table_have_the_same_fields():
     for report, plan in ((whole_net(), "alpha"), (made_report(2), "beta")):
-        for rows in once(explain(report, plan))["tables"].values():
+        for rows in explain(record(report), plan).once()["tables"].values():
             assert len({tuple(row) for row in rows}) == 1
-    written = once(explain(whole_net(), "alpha"))
+    written = explain(record(whole_net()), "alpha").once()
     candidates = written["tables"]["candidates"]
     for pair in written["second"]["pairs"]:
         assert candidates[pair["here_candidate"]]["backend"] == "alpha"

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of a report: by their form, of a searched net, and the errors of who asks for them."""
 
-import json
-
 import onnx
 import pytest
 import tvm
-from made_reports import made_report
+from made_reports import made, made_report, record
 from placement_nets import optimized
 from random_relay import RandomFunction
 from tvm.relay.collage.errors import CollageError, OptionError
-from tvm.relay.collage.report import FORMS, check_is_full, write_form
+from tvm.relay.collage.report import FORMS, write_form
+from tvm.relay.collage.report.boxes import box_graph, functions_of, plan_names
 from tvm.relay.collage.report.net import Net
-from tvm.relay.collage.report.picture.parts import box_graph, functions_of, plan_names
 
 BEGINS = {"html": b"<!DOCTYPE html>", "svg": b"<svg", "pdf": b"%PDF-", "trace": b'{"traceEvents"'}
 
@@ -26,7 +24,7 @@ def result():
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_of_a_searched_net(form, result, tmp_path):
     path = tmp_path / "out"
-    write_form(json.loads(json.dumps(result.to_json())), form, path)
+    write_form(record(result.to_json()), form, path)
     contents = path.read_bytes()
     assert contents.startswith(BEGINS.get(form, b""))
     if form == "netron":
@@ -38,9 +36,9 @@ def test_every_form_of_a_searched_net(form, result, tmp_path):
 def test_branches_lets_and_closures_are_drawn(seed, monkeypatch, tmp_path):
     """All forms of all plans; each operator is in one box. These seeds' results are tuples."""
     mod = tvm.IRModule.from_expr(RandomFunction(seed).build(25))
-    report = optimized(monkeypatch, mod, {}).to_json()
+    report = optimized(monkeypatch, mod, {}).record
     [function] = functions_of(report)
-    net = Net(function["graph"])
+    net = Net(function.graph)
     for plan in plan_names(report):
         boxes = box_graph(report, function, plan).boxes
         held = sorted(index for box in boxes if box.kind != "input" for index in box.nodes)
@@ -73,15 +71,15 @@ def test_pictures_alone_take_a_number_of_boxes(result, tmp_path):
 
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(OptionError, match="the svg file: .*there is no folder '.*absent'"):
-        write_form(made_report(1), "svg", tmp_path / "absent" / "net.svg")
+        write_form(made(1), "svg", tmp_path / "absent" / "net.svg")
 
 
 def test_a_report_of_before_graphs_is_refused():
-    check_is_full(made_report(1))
+    made(1).check_is_full()
     old = made_report(1)
     del old["functions"][0]["graph"]
     with pytest.raises(CollageError, match="older version .* build again with the option report"):
-        check_is_full(old)
+        record(old).check_is_full()
     del old["placements"], old["functions"][:]
     with pytest.raises(CollageError, match="older version"):
-        check_is_full(old)
+        record(old).check_is_full()

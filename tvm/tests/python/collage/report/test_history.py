@@ -5,15 +5,16 @@ import sys
 
 import pytest
 from tvm.relay.collage.costs.cost import Cost
+from tvm.relay.collage.files.records import read
 from tvm.relay.collage.plans.graph_search.search import GraphSearch, PlanTrial
-from tvm.relay.collage.report import plot_history
+from tvm.relay.collage.report import PlanSearch, plot_history
 
 TRIALS = (
     PlanTrial("trial-1", "a", "2 dnnl", Cost.given(2e-3), 1.0, 2e-3, False),
     PlanTrial("trial-2", "b", "1 dnnl", Cost.failed("crashed", "signal 11"), 1.5, 2e-3, False),
     PlanTrial("trial-3", "c", "tvm", Cost.given(1e-3), 2.0, 1e-3, True),
 )
-SEARCH = GraphSearch("local", 3, TRIALS, 2e-3, "all trials were made").to_json()
+SEARCH = read(PlanSearch, GraphSearch("local", 3, TRIALS, 2e-3, "all trials were made").to_json())
 
 
 def test_a_search_is_drawn(tmp_path):

@@ -2,7 +2,7 @@
 """Nodes as people read them."""
 
 import pytest
-from tvm.relay.collage.report.node_ranges import Operators
+from tvm.relay.collage.report.explain_lines import Operators
 
 # Node 2 is the input, the weights of a layer stand before it.
 LAYERS = [4, 6, 7, 9, 11, 12, 14, 16, 17]

@@ -6,7 +6,7 @@ import html
 import re
 
 import pytest
-from made_reports import made_report
+from made_reports import made
 from tvm.relay.collage.report import head_lines, notebook_html
 from tvm.relay.collage.report.picture import picture_of, to_svg
 
@@ -15,7 +15,7 @@ MOST_BYTES = 150_000
 
 @pytest.mark.parametrize("blocks", [1, 25, 300])
 def test_the_lines_and_the_picture_stand_in_a_small_output_without_scripts(blocks):
-    report = made_report(blocks)
+    report = made(blocks)
     shown = notebook_html(report)
     assert len(shown) <= MOST_BYTES and "<script" not in shown and "<iframe" not in shown
     assert all(html.escape(line) in shown for line in head_lines(report)[:2])
@@ -25,12 +25,12 @@ def test_the_lines_and_the_picture_stand_in_a_small_output_without_scripts(block
 
 
 def test_doubtful_figures_say_so():
-    assert "Doubtful: 3 costs" in notebook_html(made_report(1, costs={"busy": 3}))
-    assert "Doubtful" not in notebook_html(made_report(1))
+    assert "Doubtful: 3 costs" in notebook_html(made(1, costs={"busy": 3}))
+    assert "Doubtful" not in notebook_html(made(1))
 
 
 def test_a_net_that_was_not_searched_has_the_lines_and_says_why():
-    report = made_report(1, functions=[])
+    report = made(1, functions=[])
     shown = notebook_html(report)
     assert "<img" not in shown and "there is nothing to draw" in shown
     assert html.escape(head_lines(report)[0]) in shown

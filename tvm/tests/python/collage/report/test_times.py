@@ -6,14 +6,14 @@ import json
 
 import onnx
 import pytest
-from made_reports import made_report
+from made_reports import made_report, record
+from tvm.relay.collage.report.boxes import box_graph
 from tvm.relay.collage.report.explain import explain
 from tvm.relay.collage.report.explain_lines import explain_lines
+from tvm.relay.collage.report.facts import sum_remark, time_text, times_alike
+from tvm.relay.collage.report.html.arranged import arrange
 from tvm.relay.collage.report.netron import to_netron
 from tvm.relay.collage.report.picture import picture_of, to_svg
-from tvm.relay.collage.report.picture.arranged import arrange
-from tvm.relay.collage.report.picture.parts import box_graph
-from tvm.relay.collage.report.times import sum_remark, time_text, times_alike
 from tvm.relay.collage.report.trace import to_trace
 
 BESIDE = "these costs were measured beside other work; search again on a quiet machine"
@@ -33,12 +33,13 @@ def spoilt(factor=9, flags=("busy",)):
 
 
 def boxes_of(report, plan="collage"):
-    graph = box_graph(report, report["functions"][0], plan)
+    report = record(report)
+    graph = box_graph(report, report.functions[0], plan)
     return [box for box in graph.boxes if box.backend]
 
 
 def remark_of(report, plan="collage"):
-    return sum_remark(report, plan, boxes_of(report, plan))
+    return sum_remark(record(report), plan, boxes_of(report, plan))
 
 
 def test_a_time_says_what_makes_it_doubtful():
@@ -102,10 +103,10 @@ def test_nothing_is_said_of_what_adds_up_or_is_not_known():
 
 @pytest.mark.parametrize(("flag", "why"), [("busy", BESIDE), ("estimated", COMPUTED)])
 def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(flag, why):
-    report = spoilt(flags=(flag,))
+    report = record(spoilt(flags=(flag,)))
     [plans] = [row["plans"] for row in arrange(report)]
     parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
-    assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["remark"]
+    assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["time_note"]
     picture = picture_of(report)
     drawn = to_svg(picture)
     assert drawn.count(f" ({flag})</text>") >= 7 and why in " ".join(picture.remarks)
@@ -117,7 +118,7 @@ def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(
     told = explain(report, "collage")
     lines = explain_lines(told, is_long=False)
     assert (
-        [line for line in lines if line.startswith("Plan collage's parts")] == told["remarks"] != []
+        [line for line in lines if line.startswith("Plan collage's parts")] == [*told.remarks] != []
     )
     heads = [line for line in lines if " operators, nodes " in line and line[0] != " "]
     assert heads and all(line.endswith(f" ({flag})") for line in heads)
@@ -129,4 +130,4 @@ def test_a_box_without_a_time_says_so():
         part["cost"]["seconds"] = None
     for row in report["functions"][0]["graph"]["costed"]:
         row["cost"]["seconds"] = None
-    assert to_svg(picture_of(report)).count(">not measured</text>") == 7
+    assert to_svg(picture_of(record(report))).count(">not measured</text>") == 7

@@ -4,7 +4,7 @@
 import json
 
 import pytest
-from made_reports import made_report
+from made_reports import made, made_report, record
 from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.report.trace import to_trace
 
@@ -15,7 +15,7 @@ def parts_of(trace):
 
 def test_parts_follow_each_other_on_a_line_for_each_backend():
     report = made_report(2)
-    trace = json.loads(json.dumps(to_trace(report), allow_nan=False))
+    trace = json.loads(json.dumps(to_trace(record(report)), allow_nan=False))
     events = parts_of(trace)
     assert len(events) == 10 and trace["otherData"]["plan"] == "collage"
     now = 0.0
@@ -34,12 +34,14 @@ def test_parts_follow_each_other_on_a_line_for_each_backend():
 
 def test_the_whole_run_stands_beside_them_where_it_was_measured():
     report = made_report(1)
-    [whole] = [e for e in to_trace(report, "beta")["traceEvents"] if e["name"] == "plan beta"]
+    [whole] = [
+        e for e in to_trace(record(report), "beta")["traceEvents"] if e["name"] == "plan beta"
+    ]
     row = next(row for row in report["plans"] if row["name"] == "beta")
     assert whole["dur"] == pytest.approx(1e6 * row["seconds"], abs=0.001)
     assert whole["args"]["low_us"] < whole["dur"] < whole["args"]["high_us"]
     report["plans"] = []
-    assert {event["pid"] for event in to_trace(report)["traceEvents"]} == {1}
+    assert {event["pid"] for event in to_trace(record(report))["traceEvents"]} == {1}
 
 
 def test_what_has_no_time_of_its_own_says_so():
@@ -47,10 +49,10 @@ def test_what_has_no_time_of_its_own_says_so():
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"] = {**part["cost"], "status": "unknown", "seconds": None}
     report["functions"][0]["graph"]["costed"] = []
-    events = parts_of(to_trace(report))
+    events = parts_of(to_trace(record(report)))
     assert all(e["dur"] == 0 and e["args"]["time"] == "not measured" for e in events)
 
 
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(CollageError, match="nothing to draw"):
-        to_trace(made_report(1, functions=[]))
+        to_trace(made(1, functions=[]))

@@ -1,41 +1,41 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines that `tvmc compile --collage` prints, of a report made by hand."""
 
+import dataclasses
+
+from made_reports import made
+from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
+from tvm.relay.collage.report.record import CostCounts, PlacedOps
 from tvm.relay.collage.tvmc.summary import summary_lines
 
 
 def test_plans_are_shown_by_their_paired_ratios_with_what_makes_them_doubtful():
-    def row(name, seconds, ratio, **more):
-        found = {"name": name, "seconds": seconds, "low": None, "high": None, "message": ""}
-        kind = {"is_single_backend": True, "is_chosen": False, "is_dependent": False}
-        if ratio is not None:
-            ratio = dict(zip(("value", "low", "high"), ratio, strict=True))
-        return {
-            **{**found, **kind, "status": "measured", "same_as": "", **more},
-            "ratio_to_best_single": ratio,
-        }
+    def row(name, seconds, ratio, *, bounds=(None, None), chosen=False, **more):
+        return ComparedPlan(
+            *(name, not chosen, chosen, more.pop("status", "measured"), seconds, *bounds, 30),
+            ratio_to_best_single=ratio and Ratio(*ratio),
+            **more,
+        )
 
-    times = {"low": 3e-3, "high": 5e-3, "is_single_backend": False, "is_chosen": True}
-    searched = row("collage", 4e-3, (1.25, 1.2, 1.3), **times)
+    searched = row("collage", 4e-3, (1.25, 1.2, 1.3), bounds=(3e-3, 5e-3), chosen=True)
     # Noise: by its median alone it looks faster than what ships.
     mixed = row("cblas", 3.9e-3, (0.9, 0.8, 0.95), message="noisy: the machine was busy")
-    report = {
-        "plan": "collage",
-        "plans": [
+    report = dataclasses.replace(
+        made(1),
+        plans=(
             searched,
             mixed,
             row("tvm", 5e-3, (1.0, 1.0, 1.0), is_dependent=True, same_as="dnnl"),
             row("dnnl", None, None, status="crashed", message="signal 11"),
-        ],
-        "guard_skipped": "",
-        "unverified": "there was nothing to compare with",
-        "costs": {"busy": 3},
-        "placement": [
-            {"backend": "dnnl", "parts": 1, "operators": 2},
-            {"backend": "dnnl", "parts": 2, "operators": 2},
-            {"backend": "tvm", "parts": None, "operators": 1},
-        ],
-    }
+        ),
+        unverified="there was nothing to compare with",
+        costs=CostCounts(busy=3),
+        placement=(
+            PlacedOps("dnnl", "", 1, 2),
+            PlacedOps("dnnl", "", 2, 2),
+            PlacedOps("tvm", "", None, 1),
+        ),
+    )
     assert summary_lines(report, {"library": "net.tar", "report": ""}) == [
         "collage: plan collage, 4 ms [3 ms, 5 ms], 1.250 [1.200, 1.300] x the best backend alone",
         "collage: cblas alone, 3.9 ms, 0.900 [0.800, 0.950] x the best backend alone; noisy: the "

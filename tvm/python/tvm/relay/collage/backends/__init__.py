@@ -37,6 +37,7 @@ _LAZY = {
     "BackendUnavailableError": ".errors",
     "UnknownBackendError": ".errors",
     "UnsupportedOpError": ".errors",
+    "declared_colours": "registry",
     "find_backend": "registry",
     "get_backend": "registry",
     "list_backends": "registry",

@@ -129,8 +129,8 @@ def _module(
     graph.nodes[0].attrs = {"strings": strings}
     if library is not None:
         graph.nodes[0].attrs["ints"] = {"needs_one_cpu": [int(library.one_cpu)]}
-        names = ("title", "soname", "variable", "package")
-        strings.update({f"needs_{name}": getattr(library, name) for name in names})
+        told = ("title", "soname", "variable", "package")
+        strings.update({f"needs_{name}": getattr(library, name) for name in told})
         strings["needs_patterns"] = ":".join(library.patterns)
     symbol = str(function.attrs["global_symbol"])
     names = [f"{symbol}_const_{i}" for i in range(len(graph.constants))]  # as TVM names them

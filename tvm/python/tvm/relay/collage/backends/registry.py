@@ -174,6 +174,12 @@ def find_backend(name: str) -> Backend | None:
     return _BACKENDS.get(name)
 
 
+def declared_colours() -> dict[str, str]:
+    """Return by backend, of those that are registered in this process, the colour that it
+    declares, as #rrggbb."""
+    return {each.name: each.colour for each in list_backends() if each.colour}
+
+
 def which_was_meant(name: str, among: Iterable[str]) -> str:
     """As did_you_mean, which of these backends was: by its name, or by its library's."""
     words = {each.lower(): each for each in among}

@@ -18,20 +18,20 @@ import numpy as np
 import tvm
 
 from ..candidate.inputs import describe_inputs, random_inputs
-from ..costs.statistics import Interval
+from ..costs.compared import ComparedPlan
 from ..errors import FileError, ModelError
 from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
+from ..files.records import to_json
 from ..loaded import load
 from ..measure.peers import PEERS
-from ..measure.race.comparison import Comparison, compare
+from ..measure.race.comparison import Comparison, compare, compare_plans
 from ..measure.race.race import Contestant
 from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
-from ..report import compare_plans, make_console, plan_table, print_titled
-from ..report.facts import ratio_text
-from ..report.times import plan_time
+from ..report import make_console, plan_table, print_titled
+from ..report.facts import best_single, plan_time, ratio_text
 from .building import (
     BuildRequest,
     add_build,
@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
         )
     rows = compare_plans(found, [name for name in PEERS if name not in left_out])
     if options.json:
-        print(json.dumps({"contestants": rows, "left_out": left_out}, indent=1))
+        print(json.dumps({"contestants": to_json(rows), "left_out": left_out}, indent=1))
     else:
         print("\n".join([_verdict(rows), *(f"left out: {k} ({v})" for k, v in left_out.items())]))
         console = make_console()
@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
             plan_table(rows, "", "the fastest other"),
             console,
         )
-    return 0 if next(row for row in rows if row["name"] == OURS)["seconds"] else 1
+    return 0 if next(row for row in rows if row.name == OURS).seconds else 1
 
 
 def measure(
@@ -143,18 +143,17 @@ def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
     return {**made_up, **given}
 
 
-def _verdict(rows: Sequence[dict[str, Any]]) -> str:
-    """One line: how fast ours is beside the fastest other."""
-    ours = next(row for row in rows if row["name"] == OURS)
-    if ours["seconds"] is None:
-        return f"Collage failed: {ours['status']}: {ours['message']}"
+def _verdict(rows: Sequence[ComparedPlan]) -> str:
+    """Return one line: how fast ours is beside the fastest other."""
+    ours = next(row for row in rows if row.name == OURS)
+    if ours.seconds is None:
+        return f"Collage failed: {ours.status}: {ours.message}"
     text = f"Collage takes {plan_time(ours)} a run"
-    others = [row for row in rows if row["name"] != OURS and row["seconds"]]
-    if not others:
+    best = best_single(rows)
+    if best is None or ours.ratio_to_best_single is None:
         return f"{text}. There is no time of another to compare it with: see below."
-    best = max(others, key=lambda row: row["ratio_to_best_single"]["value"])
-    other = f"{best['name']} with {plan_time(best)}"
-    ratio = Interval.from_json(ours["ratio_to_best_single"])
+    other = f"{best.name} with {plan_time(best)}"
+    ratio = ours.ratio_to_best_single.interval
     # The ratio is of runs of the same rounds: the two medians may stand the other way round.
     if ratio.is_bounded and ratio.low <= 1 <= ratio.high:
         return f"{text}; {other} is too close to tell which is faster: {ratio_text(ours)} as fast."

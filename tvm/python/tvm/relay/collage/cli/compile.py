@@ -17,7 +17,7 @@ from ..files.text import check_file_path, write_report
 from ..messages.progress import one_step
 from ..options import option_table
 from ..plans.placement import Placement
-from ..report import agreement_line, doubt, explained_mark, head_lines
+from ..report import Report, agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
@@ -107,7 +107,7 @@ def _decide(options: argparse.Namespace, library: str) -> int:
         result.build()  # which is told of by itself
     file = library or placement or "the report"
     with one_step("writing", os.path.basename(file), request.chosen.progress):
-        report = result.report
+        report = result.record
         if library:
             result.save_library(library)
             written["library"] = library
@@ -131,7 +131,7 @@ def _replay(options: argparse.Namespace) -> int:
         write_report(result, _report_path(options) or "")
         result.save_library(options.output)
     written = {"report": _report_path(options), "library": options.output}
-    _tell(options, result.report, written)
+    _tell(options, result.record, written)
     return 0
 
 
@@ -140,21 +140,19 @@ def _report_path(options: argparse.Namespace) -> str | None:
     return getattr(options, "collage_report", None)
 
 
-def _tell(
-    options: argparse.Namespace, report: dict[str, Any], written: dict[str, str | None]
-) -> None:
+def _tell(options: argparse.Namespace, report: Report, written: dict[str, str | None]) -> None:
     files = {what: path for what, path in written.items() if path}
     ships, latency, advice = head_lines(report)
     if options.json:
-        facts = {"plan": report["plan"], "ships": ships, "latency": latency, "next": advice}
-        facts["original"] = report["original"]
-        print(json.dumps({**facts, "files": files}, indent=1))
+        lines = {"plan": report.plan, "ships": ships, "latency": latency, "next": advice}
+        original = report.original and vars(report.original)
+        print(json.dumps({**lines, "original": original, "files": files}, indent=1))
         return
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
     print("\n".join(filter(None, [ships, latency, agreement_line(report), *wrote])))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
-        why = f"why: collage explain {library}" if report["functions"] else ""
+        why = f"why: collage explain {library}" if report.functions else ""
         steps = [f"collage run {library} --time", why, explained_mark(report)]
         print(f"Next: {'; '.join(filter(None, steps))}")
     elif advice != doubt(report):  # of which the search has warned

@@ -9,14 +9,15 @@ import contextlib
 import os
 from typing import Any, NamedTuple
 
+from ..backends import declared_colours
 from ..errors import CollageError, PlacementError, UnknownPlanError
 from ..files.attached import attached_report, is_library, no_report
 from ..files.kinds import is_model, is_placement, is_report, kind_of
 from ..files.text import check_file_path, json_text, parse_json, why_no_file, write_whole
 from ..loaded import read_placements
 from ..options.named import option
-from ..plans.placement import Placement, load_placement
-from ..report import check_has_ratios, check_is_full
+from ..plans.placement import Placement, SeenPlans, load_placement
+from ..report import Report, read_report
 
 READS = (
     "a library, which `collage compile MODEL -o LIB.so` writes, or the report or placement that it "
@@ -29,10 +30,10 @@ _SHOULD_BE = (
 
 
 class Decision(NamedTuple):
-    """report: as Result.to_json gave it. plan: what ships, or that of a placement."""
+    """A decision in a file."""
 
-    report: dict[str, Any]
-    plan: str
+    report: Report
+    plan: str  # what ships, or that of a placement
 
 
 def side_file(placement: str | os.PathLike) -> str:
@@ -46,10 +47,10 @@ def check_decision_path(path: str | os.PathLike) -> None:
     check_file_path(side_file(path), "the report of --save-placement")
 
 
-def write_decision(path: str | os.PathLike, placement: Placement, report: dict[str, Any]) -> None:
+def write_decision(path: str | os.PathLike, placement: Placement, report: Report) -> None:
     """A placement, and its report beside it. PlacementError, OSError."""
     placement.save(path)
-    write_whole(side_file(path), json_text(report) + "\n")
+    write_whole(side_file(path), json_text(report.to_json()) + "\n")
 
 
 def read_decision(path: str | os.PathLike) -> Decision:
@@ -57,8 +58,8 @@ def read_decision(path: str | os.PathLike) -> Decision:
     path = os.fspath(path)
     value = _read(path)
     if not is_placement(value):
-        check_has_ratios(value, path)
-        return Decision(value, value["plan"])
+        report = read_report(value, path, declared_colours())
+        return Decision(report, report.plan)
     beside = side_file(path)
     if not os.path.exists(beside):
         raise CollageError(
@@ -66,8 +67,7 @@ def read_decision(path: str | os.PathLike) -> Decision:
             "--save-placement` writes both, and they are copied together; or name the report or "
             "the library"
         )
-    report = _read(beside)
-    check_has_ratios(report, beside)
+    report = read_report(_read(beside), beside, declared_colours())
     return Decision(report, str(value.get("plan")))
 
 
@@ -90,7 +90,7 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
     return read_placements(value["placements"]).placement(plan or value["plan"])
 
 
-def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] | None:
+def search_of(path: str | os.PathLike, placement: Placement) -> Report | None:
     """The report in or beside a decision, where it tells of the search that found just this
     placement; None where there is none."""
     path = os.fspath(path)
@@ -98,11 +98,12 @@ def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] |
         value = _read(path)
         if is_placement(value):
             value = _read(side_file(path))
-        check_is_full(value)
-        found = read_placements(value["placements"]).placement(placement.plan)
+        report = read_report(value, path)
+        report.check_is_full()
+        found = (report.placements or SeenPlans()).placement(placement.plan)
     except CollageError:
         return None
-    return value if value["functions"] and found.functions == placement.functions else None
+    return report if report.functions and found.functions == placement.functions else None
 
 
 def _read(path: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..files.text import json_text
 from ..messages.progress import one_step
-from ..report.explain import explain, once
+from ..report.explain import explain
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision
 from .parser import add_progress
@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> int:
             backend=options.backend,
         )
     if options.json:
-        print(json_text(once(told)))
+        print(json_text(told.once()))
     else:
         is_long = options.node is not None or options.op is not None
         print("\n".join(explain_lines(told, is_long, options.all)))

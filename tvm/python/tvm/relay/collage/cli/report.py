@@ -19,7 +19,7 @@ from ..report import (
     FORMS,
     MOST_BOXES,
     PICTURES,
-    check_is_full,
+    Report,
     head_lines,
     print_report,
     write_form,
@@ -90,17 +90,15 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     return 0
 
 
-def _write(
-    report: dict[str, Any], wanted: dict[str, Path], options: argparse.Namespace, plan: str
-) -> None:
+def _write(report: Report, wanted: dict[str, Path], options: argparse.Namespace, plan: str) -> None:
     try:
-        check_is_full(report)
+        report.check_is_full()
     except CollageError as error:
         raise CollageError(f"{options.file}: " + error.text) from error
     boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
         with one_step("drawing", path.name, options.progress):
-            write_form(report, form, path, plan, options.function, boxes)
+            write_form(report, form, path, plan, function=options.function, boxes=boxes)
         _tell_of(path, options)
 
 

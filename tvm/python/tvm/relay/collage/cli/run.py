@@ -23,7 +23,7 @@ from ..loaded import load as load_library
 from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import Samples, load_samples
-from ..report.times import time_text
+from ..report.facts import time_text
 from .parser import add_progress
 
 # Timed runs: at least so many, and for so long.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON Schema (draft 2020-12) of records, read off the classes' fields. Test:
-plans/placement/test_file.py, report/test_full.py.
+plans/placement/test_file.py, report/test_record.py.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ def _describe(kind: Any, limits: Any, defs: dict[str, Any]) -> dict[str, Any]:
             "anyOf": [*plain, {"type": "array", "items": own}],
         }
         return own
+    if kind is Any:
+        return {}
     origin, args = typing.get_origin(kind), typing.get_args(kind)
     if origin in (types.UnionType, typing.Union):
         return {"anyOf": [_describe(option, limits, defs) for option in args]}

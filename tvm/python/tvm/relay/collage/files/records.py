@@ -58,11 +58,19 @@ def read(kind: type[Kind], value: Any) -> Kind:
 
 def to_json(record: Any) -> Any:
     """A record as the JSON value that `read` makes it of."""
-    if dataclasses.is_dataclass(record) and not isinstance(record, type):
-        return {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
+    if isinstance(record, (str, int, float)) or record is None:
+        return record
+    if isinstance(record, (list, tuple)):
+        return [to_json(item) for item in record]
     if isinstance(record, dict):
         return {key: to_json(value) for key, value in record.items()}
-    return [to_json(item) for item in record] if isinstance(record, (list, tuple)) else record
+    cls: type = type(record)
+    return {name: to_json(getattr(record, name)) for name in _field_names(cls)}
+
+
+@functools.cache
+def _field_names(cls: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(cls))
 
 
 def described(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
@@ -120,10 +128,10 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
         for name in required:
             if name not in value:
                 raise RecordError(f"lacks {name!r}")
-        value = {name: item for name, item in value.items() if name not in former}
-        unknown = sorted(value.keys() - readers.keys())
-        if unknown:
-            raise RecordError(f"has an unknown field {unknown[0]!r}")
+        if former:
+            value = {name: item for name, item in value.items() if name not in former}
+        if unknown := value.keys() - readers.keys():
+            raise RecordError(f"has an unknown field {min(unknown)!r}")
         return cls(**_read_each(readers.__getitem__, value))
 
     return read_class

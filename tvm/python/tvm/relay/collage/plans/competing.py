@@ -24,28 +24,11 @@ from ..relay_util.external import is_external_function, is_on_one_thread, on_one
 from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .greedy import take_all
+from .names import MERGED, ONE_THREAD, ORIGINAL, TVM_ALONE, UNTUNED
 from .placement import Machine, PlacedFunction, PlacedPart, Placement
 from .placement.describe import describe_functions, make_placement, placed_parts
 from .placement.made_with import current_opt_level
 from .placement.replay import as_deployed, rewrite
-
-# Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
-TVM_ALONE = "tvm"
-OP_LEVEL = "collage"
-# The op-level optimum with neighbouring parts of one backend joined, which its sum cannot judge.
-MERGED = "collage-merged"
-# The same with TVM's default schedules: tuning records that do not pay end to end do not ship.
-UNTUNED = {TVM_ALONE: "tvm-untuned", OP_LEVEL: "collage-untuned"}
-# The op-level optimum of the backends that do not trade accuracy, where it is another: it can ship
-# when that of all backends is over the budget.
-EXACT = "collage-exact"
-# Behind the name of a backend: it runs the model's file as a whole.
-ORIGINAL = "-original"
-# Behind the name of a plan of a small net: the same on the calling thread alone, without the time
-# that it takes to wake others.
-ONE_THREAD = "-one-thread"
-# The best new plans of a search of whole plans, by their ranks: graph-1, graph-2, ...
-SEARCHED = "graph-"
 
 
 class Plans:

@@ -34,7 +34,7 @@ from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords
-from .competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
+from .competing import Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
@@ -49,6 +49,7 @@ from .graph_search.known import KnownPlans
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .job import Job, OpLevel
+from .names import OP_LEVEL, SEARCHED, TVM_ALONE
 from .original import NONE as NO_ORIGINAL
 from .original import Original, check, exact_outputs
 from .placement.describe import describe_functions

@@ -5,20 +5,27 @@ and why this plan and not another. Docs: docs/report.md. Test: report/test_expla
 
 from __future__ import annotations
 
-import json
-from typing import Any
+import dataclasses
+from collections.abc import Iterable, Sequence
 
-from ..backends import which_was_meant
+from ..costs.compared import ComparedPlan, Ratio
 from ..costs.statistics import Interval
-from ..errors import FileError, OptionError
-from ..files.records import RecordError, read
-from ..plans.competing import OP_LEVEL, TVM_ALONE
-from ..plans.placement import SeenPlans
-from ..views.function_report import FunctionGraph, GraphNode
+from ..errors import FileError, OptionError, did_you_mean
+from ..plans.names import OP_LEVEL, TVM_ALONE
+from ..views.function_report import GraphNode
 from .explain_nodes import NodeFacts
-from .head import doubt, head_lines
-from .layers import Layers, Part
-from .times import FAR, sum_remark, times_alike
+from .explanation import (
+    Explanation,
+    NodeRow,
+    OtherPlan,
+    Pair,
+    PartRow,
+    PlaceRow,
+    SecondPlan,
+)
+from .facts import FAR, doubt, head_lines, sum_remark, times_alike
+from .net import PlanParts
+from .record import Report
 
 # From here on a plan takes so many times as long, and not so many percent longer.
 _TIMES = 2.0
@@ -26,142 +33,111 @@ _TIMES = 2.0
 _LEAVES = {"var": "an input", "const": "a constant"}
 # Calls that are named beside a node that is none.
 _MOST_CALLS = 3
-# Tables of an explanation in a file, by the fields that hold their rows.
-_TABLE_OF = {
-    **dict.fromkeys(("candidate", "here_candidate", "there_candidate"), "candidates"),
-    **dict.fromkeys(("candidates", "failures", "rest"), "candidates"),
-    **dict.fromkeys(("here", "part", "ships", "there"), "parts"),
-    "reason": "reasons",
-    "refusals": "refusals",
-}
 
 
 def explain(
-    report: dict[str, Any],
+    report: Report,
     plan: str,
     *,
     node: int | None = None,
     op: str | None = None,
     backend: str | None = None,
-) -> dict[str, Any]:
-    """JSON values: `plans`, why each other plan did not ship, or `plan` alone where that is another
-    than what ships; `nodes`, each kernel with where it runs in `plan`, in what `ships` where that
-    is another, and what is known of it on each backend; without `node` and `op` also `parts`, what
-    runs as one, with what each backend would cost there. Docs: docs/report.md. Of a replay `plans`
-    tells why they did not ship when it was decided, what now `ships` among them.
+) -> Explanation:
+    """Return why the other plans did not ship, or why `plan` did not where that is another than
+    what ships; and for each part of `plan`, or for each node that `node` and `op` choose, what is
+    known of it on each backend, or on `backend` alone. Of a replay `plans` tells why they did not
+    ship when it was decided, what now `ships` among them. Docs: docs/report.md.
 
-    `node` and `op` choose nodes, `backend` backends; conv2d is nn.conv2d as well. UnknownPlanError
-    or OptionError where there is none of them, FileError where the report has no graph.
+    conv2d is nn.conv2d as well. UnknownPlanError or OptionError where there is none of them,
+    FileError where the report has no graph.
     """
-    ships = report["plan"]
+    seen = report.placements
+    if seen is None or any(row.graph is None for row in report.searched):
+        raise FileError(
+            "the report is of another version of tvm-collage and cannot be explained (it lacks "
+            "graphs or placements): make it again"
+        )
+    seen.placement(plan)  # UnknownPlanError
+    ships, names = report.plan, {*seen.names()}
     # A replay measured nothing: what it replays was measured before. It may ship another plan than
     # that decision did, with which all the others were compared.
-    measured = {**report, **(report.get("decision") or {})}
-    decided = measured["plan"]
-    seen = _read(SeenPlans, report.get("placements"))
-    names = {*seen.names()}
-    seen.placement(plan)  # UnknownPlanError
-    asked = {row["name"] for row in measured["plans"]} if plan == ships else {plan, ships}
-    plans = [_plan(row, measured) for row in measured["plans"] if row["name"] in asked - {decided}]
+    measured = report.measured()
+    decided = measured.plan
+    over = [PlanParts(report, row) for row in report.searched]
+    in_search = [OP_LEVEL in names and not each.differences(plan, OP_LEVEL) for each in over]
+    other = ships if ships in names - {plan} else ""
+    facts = [
+        NodeFacts(row, each, plan, ships=other, only=backend, is_op_level=is_op_level)
+        for row, each, is_op_level in zip(report.searched, over, in_search, strict=True)
+    ]
+    is_full = node is not None or op is not None
+    parts = [] if is_full else [row for each in facts for row in each.parts()]
+    nodes = [
+        fact.node(each, is_full)
+        for fact in facts
+        for each in fact.plan_parts.graph.nodes
+        if _is_asked(each, node, op)
+    ]
+    _check_found(report, nodes, node=node, op=op)
+    _check_backend(backend, over)
     second = _second(measured, names - {decided}) if plan == ships == decided else None
-    told: dict[str, list[Any]] = {"functions": [], "parts": [], "nodes": []}
-    pairs: list[dict[str, Any]] = []
-    timed: dict[str, list[Part]] = {}
-    backends = {TVM_ALONE}
-    is_op_level, is_optimal = True, True
-    for function in report["functions"]:
-        if function["skipped"]:
-            continue
-        graph = _read(FunctionGraph, function.get("graph"))
-        layers = Layers(report, seen, function, graph)
-        other = ships if ships in names - {plan} else ""
-        is_searched = OP_LEVEL in names and not layers.differences(plan, OP_LEVEL)
-        facts = NodeFacts(function, layers, plan, other, backend, is_searched)
-        for row in plans:
-            # A plan whose placement no file holds is told of without places.
-            if row["is_slower"] and {row["plan"], decided} <= names:
-                lost = layers.differences(decided, row["plan"])
-                row["loss_seconds"] = _sum(row["loss_seconds"], *(each.loss for each in lost))
-                row["places"] += [facts.place(each) for each in lost if (each.loss or 0.0) > 0]
-        backends |= {each.name for each in graph.backends if each.is_external}
-        for name in filter(None, (plan, other)):
-            timed.setdefault(name, []).extend(layers.parts(name))
-        is_op_level &= is_searched
-        is_optimal &= function["is_optimal"]
-        told["functions"].append(facts.function())
-        is_full = node is not None or op is not None
-        told["parts"] += [] if is_full else facts.parts()
-        told["nodes"] += [
-            facts.node(each, is_full) for each in graph.nodes if _is_asked(each, node, op)
-        ]
-        if second and len(told["parts"]) == 1:
-            pairs += facts.best_pairs(layers.parts(second))
-    _check_found(report, told["nodes"], node, op)
-    if backend is not None and backend not in backends:
-        known = ", ".join(sorted(backends))
-        raise OptionError(
-            f"there was no backend {backend!r} in the search{which_was_meant(backend, backends)}; "
-            f"it had {known}"
-        )
-    return {
-        "head": [*head_lines(report)[:2], *_before(report, measured)],
-        "doubt": doubt(measured),
-        "ships": ships,
-        "plan": plan,
-        "is_op_level": is_op_level,
-        "is_optimal": is_optimal,
-        "plans": [{**row, "remark": _loss_remark(row, measured)} for row in plans],
-        "second": {"plan": second, "pairs": pairs},
-        "remarks": [*filter(None, (sum_remark(measured, *item) for item in timed.items()))],
-        "backend": backend,
-        "nearest_calls": [] if node is None else _nearest_calls(node, report),
-        **told,
+    timed = {
+        name: [part for each in over for part in each.parts(name)]
+        for name in filter(None, (plan, other))
     }
+    remarks = (sum_remark(measured, name, of) for name, of in timed.items())
+    told = {row.name for row in measured.plans} if plan == ships else {plan, ships}
+    with_places = names if decided in names else set()
+    return Explanation(
+        head=(*head_lines(report)[:2], *_before(report, measured)),
+        doubt=doubt(measured),
+        ships=ships,
+        plan=plan,
+        is_op_level=all(in_search),
+        is_optimal=all(row.is_optimal for row in report.searched),
+        plans=tuple(
+            _with_places(_other_plan(row, decided), measured, facts)
+            if row.name in with_places
+            else _other_plan(row, decided)
+            for row in measured.plans
+            if row.name in told - {decided}
+        ),
+        second=SecondPlan(second, _pairs(second, parts, facts)),
+        remarks=tuple(filter(None, remarks)),
+        backend=backend,
+        nearest_calls=() if node is None else _nearest_calls(node, over),
+        functions=tuple(fact.function() for fact in facts),
+        parts=tuple(parts),
+        nodes=tuple(nodes),
+    )
 
 
-def once(told: dict[str, Any]) -> dict[str, Any]:
-    """For a file, what `explain` gave: each part, candidate, reason and refusal stands once, in
-    `tables`, and wherever else it stood is its place there."""
-    tables = _Tables()
-    return {**tables.without_rows(told), "tables": tables.rows}
-
-
-class _Tables:
-    def __init__(self) -> None:
-        self.rows: dict[str, list[Any]] = {name: [] for name in _TABLE_OF.values()}
-        self._place_of: dict[tuple[str, str], int] = {}
-
-    def without_rows(self, value: Any, table: str = "") -> Any:
-        if isinstance(value, list):
-            return [self.without_rows(each, table) for each in value]
-        if not isinstance(value, dict):
-            return value
-        if table:
-            return self._place(value, table)
-        return {
-            name: self.without_rows(each, _TABLE_OF.get(name, "")) for name, each in value.items()
-        }
-
-    def _place(self, row: dict[str, Any], table: str) -> int:
-        key = (table, json.dumps(row))
-        if key not in self._place_of:
-            self._place_of[key] = len(self.rows[table])
-            self.rows[table].append(row)
-        return self._place_of[key]
+def _pairs(
+    second: str | None, parts: Sequence[PartRow], facts: Sequence[NodeFacts]
+) -> tuple[Pair, ...]:
+    """Return what the next best plan tells where one part is all."""
+    if not second or len(parts) != 1:
+        return ()
+    return tuple(
+        pair
+        for fact in facts
+        if fact.has_parts
+        for pair in fact.best_pairs(fact.plan_parts.parts(second))
+    )
 
 
 def _check_found(
-    report: dict[str, Any], nodes: list[dict[str, Any]], node: int | None, op: str | None
+    report: Report, nodes: Sequence[NodeRow], *, node: int | None, op: str | None
 ) -> None:
     """FileError or OptionError where there is nothing to tell of."""
-    if not report["functions"]:
-        why = report["guard_skipped"] or "TVM was alone"
+    if not report.functions:
+        why = report.guard_skipped or "TVM was alone"
         ask = "; `collage explain` of the report or library where that was decided tells why"
         raise FileError(
-            f"the report tells of no search: {why}{ask if report['guard_skipped'] else ''}"
+            f"the report tells of no search: {why}{ask if report.guard_skipped else ''}"
         )
-    if all(row["skipped"] for row in report["functions"]):
-        why = "; ".join(f"@{row['function']}: {row['skipped']}" for row in report["functions"])
+    if not report.searched:
+        why = "; ".join(f"@{row.function}: {row.skipped}" for row in report.functions)
         raise FileError(f"no function was searched, so that there is no node: {why}")
     if not nodes and node is None and op is None:
         raise FileError("the functions have no operator that launches a kernel")
@@ -169,28 +145,41 @@ def _check_found(
         raise OptionError(_no_node(node, op, report))
 
 
-def _before(report: dict[str, Any], measured: dict[str, Any]) -> list[str]:
-    """What is to be known of figures that are those of the decision that a replay is of."""
-    if not report.get("decision") or not measured["plans"]:
+def _check_backend(backend: str | None, over: Iterable[PlanParts]) -> None:
+    """UnknownBackendError for one that was not in the search."""
+    known = {row.name for each in over for row in each.graph.backends if row.is_external}
+    known.add(TVM_ALONE)
+    if backend is not None and backend not in known:
+        meant = did_you_mean(backend.lower(), known)
+        raise OptionError(
+            f"there was no backend {backend!r} in the search{meant}; it had "
+            + ", ".join(sorted(known))
+        )
+
+
+def _before(report: Report, measured: Report) -> list[str]:
+    """Say what is to be known of figures that are those of the decision that a replay is of."""
+    if not report.decision or not measured.plans:
         return []
     return [
         "A replay measures nothing. What follows was measured when that was decided, and plan "
-        f"{measured['plan']} shipped. {head_lines(measured)[1]}"
+        f"{measured.plan} shipped. {head_lines(measured)[1]}"
     ]
 
 
-def _second(report: dict[str, Any], others: set[str]) -> str | None:
-    """The fastest of the other plans that ran, by the rounds that it shares with what ships."""
+def _second(report: Report, others: set[str]) -> str | None:
+    """Return the fastest of the other plans that ran, by the rounds that it shares with what
+    ships."""
     ratios = {
-        row["name"]: row["ratio_to_chosen"]["value"]
-        for row in report["plans"]
-        if row["ratio_to_chosen"] and not row["same_as"] and row["name"] in others
+        row.name: row.ratio_to_chosen.value
+        for row in report.plans
+        if row.ratio_to_chosen and not row.same_as and row.name in others
     }
     return min(ratios, key=lambda name: ratios[name], default=None)
 
 
 def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
-    """Whether a node is to be told of; without an index or an operator all kernels are."""
+    """Return whether a node is to be told of; without an index or an operator all kernels are."""
     if op is not None and op.lower() not in (each.op.lower(), each.op.rpartition(".")[2].lower()):
         return False
     if node is not None:
@@ -198,45 +187,57 @@ def _is_asked(each: GraphNode, node: int | None, op: str | None) -> bool:
     return op is not None or each.is_kernel
 
 
-def _plan(row: dict[str, Any], report: dict[str, Any]) -> dict[str, Any]:
-    """Why a plan was not the one that was decided for."""
-    decided, name = report["plan"], row["name"]
-    ratio = row["ratio_to_chosen"]
+# --- why not another plan ------------------------------------------------------------------------
+
+
+def _other_plan(row: ComparedPlan, decided: str) -> OtherPlan:
+    """Say why a plan was not the one that was decided for."""
+    name, ratio = row.name, row.ratio_to_chosen
     is_slower = False
-    if row["same_as"]:
-        text = f"{name} is the same as {row['same_as']}."
-    elif row["seconds"] is None:
-        text = f"{name} failed: {row['status']}{': ' if row['message'] else ''}{row['message']}."
-    elif ratio and ratio["value"] <= 1:
-        text = f"{name} is no slower than {decided}, which is simpler: {_percent(row)} end to end."
-    elif ratio and ratio["value"] >= _TIMES:
+    if row.same_as:
+        text = f"{name} is the same as {row.same_as}."
+    elif row.seconds is None:
+        text = f"{name} failed: {row.status}{': ' if row.message else ''}{row.message}."
+    elif ratio and ratio.value <= 1:
+        text = (
+            f"{name} is no slower than {decided}, which is simpler: {_percent(ratio)} end to end."
+        )
+    elif ratio and ratio.value >= _TIMES:
         is_slower = True
         text = f"{name} takes {_times(ratio, f'times as long as {decided} end to end')}."
     else:
         is_slower = True
-        text = f"{name} lost to {decided} by {_percent(row)} end to end."
-    return {
-        "plan": name,
-        "text": text,
-        "ratio": ratio,
-        "is_slower": is_slower,
-        "places": [],
-        "loss_seconds": 0.0,
-    }
+        text = f"{name} lost to {decided} by {_percent(ratio)} end to end."
+    return OtherPlan(name, text, ratio, is_slower=is_slower)
 
 
-def _loss_remark(row: dict[str, Any], report: dict[str, Any]) -> str:
-    """One sentence where a plan's places tell another loss than the plan has end to end; "" where
-    they do not, or where one of both is not known."""
-    decided = next((each for each in report["plans"] if each["is_chosen"]), None)
-    if not row["places"] or row["loss_seconds"] is None or not decided or not decided["seconds"]:
+def _with_places(row: OtherPlan, report: Report, facts: Sequence[NodeFacts]) -> OtherPlan:
+    """Say where the parts of a slower plan lose. A plan whose placement no file holds is told of
+    without places."""
+    if not row.is_slower:
+        return row
+    loss: float | None = 0.0
+    places: list[PlaceRow] = []
+    for fact in facts:
+        lost = fact.plan_parts.differences(report.plan, row.plan)
+        loss = _sum(loss, *(difference.loss for difference in lost))
+        places += [fact.place(item) for item in lost if (item.loss or 0.0) > 0]
+    found = dataclasses.replace(row, places=tuple(places), loss_seconds=loss)
+    return dataclasses.replace(found, remark=_loss_remark(found, report))
+
+
+def _loss_remark(row: OtherPlan, report: Report) -> str:
+    """Return one sentence where a plan's places tell another loss than the plan has end to end; ""
+    where they do not, or where one of both is not known."""
+    seconds = report.chosen and report.chosen.seconds
+    if not row.places or row.loss_seconds is None or not seconds or not row.ratio:
         return ""
-    whole = (row["ratio"]["value"] - 1) * decided["seconds"]
-    if abs(whole - row["loss_seconds"]) <= (FAR - 1) * decided["seconds"]:
+    whole = (row.ratio.value - 1) * seconds
+    if abs(whole - row.loss_seconds) <= (FAR - 1) * seconds:
         return ""
-    lost, alone = times_alike(whole, row["loss_seconds"])
+    lost, alone = times_alike(whole, row.loss_seconds)
     return (
-        f"end to end it takes some {lost} more than {report['plan']}, by its parts alone {alone}: "
+        f"end to end it takes some {lost} more than {report.plan}, by its parts alone {alone}: "
         "what is timed alone does not add up to a run"
     )
 
@@ -246,40 +247,39 @@ def _sum(*seconds: float | None) -> float | None:
     return sum(known) if len(known) == len(seconds) else None
 
 
-def _times(ratio: dict[str, Any], unit: str) -> str:
-    """Three digits at least, the bounds with as many decimals as the value."""
-    value = ratio["value"]
-    form = ".2f" if value < 10 else ".1f" if value < 100 else ".0f"
-    return Interval.from_json(ratio).Summary(form, unit)
+def _times(ratio: Ratio, unit: str) -> str:
+    """Return three digits at least, the bounds with as many decimals as the value."""
+    form = ".2f" if ratio.value < 10 else ".1f" if ratio.value < 100 else ".0f"
+    return ratio.Summary(form, unit)
 
 
-def _percent(row: dict[str, Any]) -> str:
-    """By how much slower, with the interval."""
-    ratio = row["ratio_to_chosen"]
+def _percent(ratio: Ratio | None) -> str:
+    """Say by how much slower, with the interval."""
     if not ratio:
         return "an unknown share"
-    percent = Interval(*(100 * (each - 1) for each in Interval.from_json(ratio)))
+    percent = Interval(*(100 * (each - 1) for each in ratio.interval))
     return percent.Summary(".1f", "%")
 
 
-def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
-    nodes = [
-        each for row in report["functions"] for each in (row.get("graph") or {"nodes": []})["nodes"]
-    ]
-    last = max((each["index"] for each in nodes), default=-1)
+# --- nodes that are not there --------------------------------------------------------------------
+
+
+def _no_node(node: int | None, op: str | None, report: Report) -> str:
+    nodes = [each for row in report.searched if row.graph for each in row.graph.nodes]
+    last = max((each.index for each in nodes), default=-1)
     if node is not None and not 0 <= node <= last:
         return f"there is no node {node}: the graph's nodes are 0 to {last}"
     if node is not None and op is not None:
         return f"the graph has no node {node} that is {op}"
     if node is not None:
-        calls = ", ".join(map(str, _nearest_calls(node, report)))
-        kind = next((each["kind"] for each in nodes if each["index"] == node), "")
+        calls = ", ".join(map(str, _nearest(node, nodes)))
+        kind = next((each.kind for each in nodes if each.index == node), "")
         what = _LEAVES.get(kind, "the name of an operator or a function")
         return (
             f"node {node} is {what}, no call; the nearest calls are {calls}: `collage explain "
             "--all` shows all"
         )
-    names = {each["op"] for each in nodes if each["is_kernel"]}
+    names = {each.op for each in nodes if each.is_kernel}
     known = ", ".join(sorted(filter(None, names))) or "none"
     return (
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
@@ -287,22 +287,12 @@ def _no_node(node: int | None, op: str | None, report: dict[str, Any]) -> str:
     )
 
 
-def _nearest_calls(node: int, report: dict[str, Any]) -> list[int]:
-    """The nodes nearest to one of this index that launch a kernel, in order."""
-    calls = {
-        each["index"]
-        for row in report["functions"]
-        for each in (row.get("graph") or {"nodes": []})["nodes"]
-        if each["is_kernel"]
-    }
-    return sorted(sorted(calls, key=lambda call: (abs(call - node), call))[:_MOST_CALLS])
+def _nearest_calls(node: int, over: Iterable[PlanParts]) -> tuple[int, ...]:
+    return _nearest(node, [each for parts in over for each in parts.graph.nodes])
 
 
-def _read(kind: Any, value: Any) -> Any:
-    try:
-        return read(kind, value)
-    except RecordError as error:
-        raise FileError(
-            f"the report is of another version of tvm-collage and cannot be explained ({error}): "
-            "make it again"
-        ) from None
+def _nearest(node: int, nodes: Iterable[GraphNode]) -> tuple[int, ...]:
+    """Return the nodes nearest to one of this index that launch a kernel, in order."""
+    calls = {each.index for each in nodes if each.is_kernel}
+    near = sorted(sorted(calls), key=lambda call: (abs(call - node), call))
+    return tuple(sorted(near[:_MOST_CALLS]))

@@ -1,256 +1,347 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A Result as JSON values: plans, parts, failures, limits, time spent; times in seconds.
+"""What is said of a report, decided once for text, page and picture: times with what makes them
+doubtful, the three lines, reasons, names of operators, shapes and shares.
 
-Test: report/test_report.py.
+Test: report/test_facts.py, report/test_times.py, plan/test_unplaced.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import operator
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
 
-from ..costs.kernel import KernelChoice
-from ..costs.statistics import Interval
-from ..measure.race.comparison import DEPENDENT_ROUNDS
-from ..plans.competing import EXACT, MERGED, ONE_THREAD, OP_LEVEL, SEARCHED, TVM_ALONE, UNTUNED
-from ..plans.graph_search.coarse import SLACK
-from ..plans.original import Agreement
-from ..views.function_report import FunctionReport, ReportedPart
-from .placement import placement_of
-from .plans import compare_plans
-from .times import plan_time
-from .unplaced import unplaced_to_json
+from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
+from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
+from ..plans.names import ONE_THREAD
+from ..views.function_report import Unplaced
+from .record import Report
 
-# What equal parts agree in, and what equal failures agree in.
-_WHAT = ("backend", "rule", "ops", "cost.status")
-_WHY = (*_WHAT, "cost.message")
-
-# Marks of which the rows of equal parts have counts: what else makes a time doubtful is no fault of
-# the time.
-COUNTED_FLAGS = ("estimated", "noisy", "busy")
-
+MORE = (
+    "All plans, parts, reasons: show(details=True), save_html(PAGE); "
+    "of a file: collage report FILE --details, --html PAGE."
+)
+NOT_MEASURED = "not measured"
+# From so many times on, either way, a plan's parts are said not to add up to it.
+FAR = 1.1
 _BUSY = "other work left no core free; search again when `collage doctor` finds the machine quiet"
 BUSY = f"{_BUSY}: these alone are measured anew"
+# Names of operators in a label at most.
+_MOST_OPS = 8
 
 
-def result_to_json(result: Any) -> dict[str, Any]:
-    """All that is known of a Result.
+class Timed(Protocol):
+    """A part of a plan."""
 
-    plan: what ships. executor: by which TVM runs it, and ran the plans. plans: rows of
-    compare_plans from the guard, [] without one. guard_skipped and unverified: why nothing was
-    measured end to end, or compared with TVM's outputs. placement: what the shipped module runs
-    where. functions: the op-level search by function; its parts are those of the plan "collage"
-    whether that ships or not, `unplaced` says why its operators on TVM are on no other backend,
-    `skipped` why a function was left as it was ("" when it was not). seconds: time by phase. costs:
-    how many the measuring found and where, {} when nothing was asked for: `measured` just now,
-    `from_store`, `from_memory` (an equal candidate was answered before), of the distinct ones
-    `failed` by status, how many are `noisy`, `verified` (outputs compared with TVM's) and
-    `not_verified` (asked for, but there was nothing to compare with). kernels: by which of its
-    kernels each step runs that has several, and what each took. schedules: how many tuning records
-    TVM's kernels may have of whom, {} without any. transfers: how many schedules of other kernels
-    came to what when they were tried, {} for none. original: how outputs agree with those of the
-    model's file (Agreement), null where none was named. graph_search: what the search of whole
-    plans tried, in that order (GraphSearch.to_json), null without one. summary: one line.
-    """
-    host = result.host.kind.name
-    comparisons = result.guard.comparisons if result.guard else []
-    singles = [item.name for item in comparisons if is_single(item.name)]
-    failed = {item.name: item.cost.Summary() for item in comparisons if item.cost.is_failure}
-    report = {
-        "plan": result.plan,
-        "host": str(result.host),
-        "executor": result.executor,
-        "guard_skipped": result.guard_skipped,
-        "unverified": result.guard.unverified if result.guard else "",
-        "original": _original(result.original),
-        "plans": compare_plans(comparisons, singles, result.plan),
-        "placement": placement_of(result.mod, TVM_ALONE),
-        "functions": [_function(row, host, failed) for row in result.partitioned],
-        "seconds": dict(result.seconds),
-        "costs": dict(result.costs),
-        "kernels": [_step(choice) for choice in result.kernels],
-        "schedules": result.records.origins(),
-        "transfers": dict(result.transfers),
-        "graph_search": result.search.to_json() if result.search else None,
+    @property
+    def seconds(self) -> float | None:
+        """Alone; None where nobody measured that."""
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What makes the seconds doubtful."""
+
+
+# --- the three lines -----------------------------------------------------------------------------
+
+
+def head_lines(report: Report) -> tuple[str, str, str]:
+    """Return what ships and on what; how fast it is, beside what; what to do next."""
+    return _ships(report), _latency(report), doubt(report) or MORE
+
+
+def _ships(report: Report) -> str:
+    counts = operators_by_backend(report)
+    places = [f"{count} on {name}" for name, count in sorted(counts.items(), key=lambda p: -p[1])]
+    operators = f": operators {', '.join(places)}" if places else ""
+    return f"Plan {report.plan} ships{operators}."
+
+
+def _latency(report: Report) -> str:
+    chosen, best = _told(report)
+    if chosen is None:
+        why = report.guard_skipped or "the guard, which measures whole plans, was off"
+        return f"How fast it is was not measured: {why}."
+    text = f"It takes {plan_time(chosen)} a run"
+    if best:
+        beside = f"the best backend alone, {best.name} with {plan_time(best)}"
+        return f"{text}, {ratio_text(chosen)} as fast as {beside}."
+    same = _names_of(chosen, report)
+    ratios = {
+        row.name: row.ratio_to_chosen
+        for row in report.plans
+        if row.ratio_to_chosen and not {row.name, row.same_as or row.name} & same
     }
-    return {"summary": Summary(report), **report}
+    # By the rounds that both ran: the medians of each alone may be in another order.
+    second = min(ratios, key=lambda name: ratios[name].value, default=None)
+    if second is None:
+        return f"{text}; there was no other plan to compare with."
+    times = ratios[second].Summary(".2f", "times that")
+    return f"{text}; the next plan, {second}, takes {times}."
 
 
-def _original(agreement: Agreement | None) -> dict[str, Any] | None:
-    if agreement is None:
-        return None
-    return {**dataclasses.asdict(agreement), "summary": agreement.Summary()}
+def _told(report: Report) -> tuple[ComparedPlan | None, ComparedPlan | None]:
+    """Return the plans whose times the second line tells: the chosen one, if it was measured, and
+    the best backend alone, if it is another one that the chosen one was compared with."""
+    chosen = report.chosen
+    if chosen is None or chosen.seconds is None:
+        return None, None
+    best = best_single(report.plans) if chosen.ratio_to_best_single else None
+    return chosen, best if best and best.name not in _names_of(chosen, report) else None
 
 
-def costs_asked(report: FunctionReport) -> dict[str, int]:
-    """How many costs the search of one function asked for: of `candidates` on backends, `distinct`
-    differ as computations; `asked` of those in `rounds` batches, wherever the answers came from,
-    and `never_needed`, since no plan with them could win, or the option search_seconds cut them."""
-    costs = report.costs
-    return {**dataclasses.asdict(costs), "never_needed": costs.distinct - costs.asked}
+def best_single(plans: Sequence[ComparedPlan]) -> ComparedPlan | None:
+    """Return the fastest plan of one backend alone: by the rounds that they share, as ratios
+    are."""
+
+    def speed(row: ComparedPlan) -> tuple[float, float]:
+        ratio = row.ratio_to_best_single
+        return (ratio.value if ratio else 0.0, -(row.seconds or 0.0))
+
+    singles = [row for row in plans if row.is_single_backend and row.seconds]
+    return max(singles, key=speed, default=None)
 
 
-def is_single(plan: str) -> bool:
-    """Whether a plan is one backend (and TVM for what it cannot take), nothing searched."""
-    plan = plan.removesuffix(ONE_THREAD)
-    is_op_level = plan in (OP_LEVEL, MERGED, EXACT, UNTUNED[OP_LEVEL], *SLACK)
-    return not is_op_level and not is_searched(plan)
+def _names_of(chosen: ComparedPlan, report: Report) -> set[str]:
+    """Return the names of the plan that ships."""
+    return {report.plan, chosen.name, chosen.same_as} - {""}
 
 
-def is_searched(plan: str) -> bool:
-    """Whether a plan comes of a search of whole plans."""
-    return plan.startswith(SEARCHED)
+def agreement_line(report: Report) -> str:
+    """Say how outputs agree with those of the model's file; "" where none was named."""
+    summary = report.original.summary if report.original else ""
+    return f"{summary[0].upper()}{summary[1:]}." if summary else ""
 
 
-def Summary(report: dict[str, Any]) -> str:
-    """One line: what ships, how fast, what it runs on, the time it took to find out."""
-    pieces = [f"plan {report['plan']}"]
-    for row in report["plans"]:
-        if row["is_chosen"] and row["seconds"] is not None:
+def doubt(report: Report) -> str:
+    """Say what makes the figures doubtful, and what to do next; "" for nothing."""
+    busy = busy_text(report)
+    return f"Doubtful: {busy}." if busy else ""
+
+
+def explained_mark(report: Report) -> str:
+    """Say what "(busy)" in the second line means, and what to do; "" where no time has it."""
+    if not any("busy" in row.flags for row in _told(report) if row):
+        return ""
+    return (
+        "(busy) marks a time that was taken beside other work: run this command again when "
+        "`collage doctor` finds the machine quiet; another plan may ship then"
+    )
+
+
+def busy_text(report: Report) -> str:
+    """Say how many costs a busy machine may have spoilt, or that it may have spoilt the plans'
+    times; "" for neither."""
+    if report.costs.busy:
+        return f"{report.costs.busy} costs measured while {BUSY}"
+    is_busy = any("busy" in row.flags for row in report.plans)
+    return f"the plans were measured while {_BUSY}" if is_busy else ""
+
+
+def Summary(report: Report) -> str:
+    """Return one line: what ships, how fast, what it runs on, the time it took to find out."""
+    pieces = [f"plan {report.plan}"]
+    for row in report.plans:
+        if row.is_chosen and row.seconds is not None:
             pieces.append(f"{plan_time(row)} ({ratio_text(row, 'x the best backend')})")
     counts = operators_by_backend(report)
     if counts:
         pieces.append("operators: " + ", ".join(f"{n} on {name}" for name, n in counts.items()))
-    if report.get("schedules"):
-        pieces.append(f"schedules: {_counts_text(report['schedules'])}")
-    if report["seconds"]:
-        pieces.append(f"found in {sum(report['seconds'].values()):.1f} s")
+    if report.schedules:
+        pieces.append(f"schedules: {counts_text(report.schedules)}")
+    if report.seconds:
+        pieces.append(f"found in {sum(report.seconds.values()):.1f} s")
     return "; ".join(pieces)
 
 
-def transfers_text(report: dict[str, Any]) -> str:
-    """How schedules of other kernels did; "" where none was tried."""
-    return _counts_text(report.get("transfers", {}))
-
-
-def _counts_text(counts: Mapping[str, int]) -> str:
-    """As "10 adapted, 2 invalid"."""
+def counts_text(counts: Mapping[str, int]) -> str:
+    """Return as "10 adapted, 2 invalid"."""
     return ", ".join(f"{count} {what}" for what, count in counts.items())
 
 
-def operators_by_backend(report: dict[str, Any]) -> dict[str, int]:
-    """How many operators of what ships run on each backend."""
+def operators_by_backend(report: Report) -> dict[str, int]:
+    """Return how many operators of what ships run on each backend."""
     counts: dict[str, int] = {}
-    for row in report["placement"]:
-        counts[row["backend"]] = counts.get(row["backend"], 0) + row["operators"]
+    for row in report.placement:
+        counts[row.backend] = counts.get(row.backend, 0) + row.operators
     return counts
 
 
-def ratio_text(row: dict[str, Any], unit: str = "x") -> str:
-    """How many times as fast as the best backend alone: 1.230 [1.200, 1.260] x; a dash where there
-    is none."""
-    ratio = row["ratio_to_best_single"]
-    return Interval.from_json(ratio).Summary(unit=unit) if ratio else "-"
+# --- times ---------------------------------------------------------------------------------------
 
 
-def plan_remarks(row: dict[str, Any]) -> str:
-    """What is to be known of a plan's figures: whose they are, and what makes them doubtful."""
-    same = f"same as {row['same_as']}" if row["same_as"] else ""
-    dependent = DEPENDENT_ROUNDS if row["is_dependent"] else ""
-    return "; ".join(text for text in (same, dependent, row["message"]) if text)
+def time_text(seconds: float | None, flags: Iterable[str]) -> str:
+    """Return as "1.23 ms (noisy, busy)", or that nobody measured it."""
+    return NOT_MEASURED if seconds is None else format_seconds(seconds) + flags_text(flags)
 
 
-def busy_text(report: dict[str, Any]) -> str:
-    """How many costs a busy machine may have spoilt, or that it may have spoilt the plans' times;
-    "" for neither."""
-    if busy := report["costs"].get("busy", 0):
-        return f"{busy} costs measured while {BUSY}"
-    is_busy = any("busy" in row.get("flags", ()) for row in report["plans"])
-    return f"the plans were measured while {_BUSY}" if is_busy else ""
+def time_together(parts: Iterable[Timed]) -> str:
+    """Return the same of several parts: the sum, and of how many it is where nobody measured the
+    rest."""
+    parts = list(parts)
+    known = [part for part in parts if part.seconds is not None]
+    flags = [flag for part in known for flag in part.flags]
+    text = time_text(sum(part.seconds or 0.0 for part in known) if known else None, flags)
+    return f"{text} for the {len(known)} measured" if 0 < len(known) < len(parts) else text
 
 
-def _function(report: FunctionReport, host: str, failed_plans: Mapping[str, str]) -> dict[str, Any]:
-    """One partitioned function: its parts and failures grouped."""
-    kernels = [part for part in report.parts if part.is_kernel]
-    total = sum(part.cost.seconds or 0.0 for part in kernels)
-    parts = [_part(group, host, total) for group in _groups(kernels, _WHAT)]
-    parts.sort(key=lambda part: -part["total_seconds"])
-    return {
-        "function": report.function,
-        "nodes": report.nodes,
-        "candidates": report.candidates,
-        "costs": costs_asked(report),
-        "seconds": report.seconds,
-        "transitions": [dataclasses.asdict(each) for each in report.transitions],
-        "is_optimal": report.is_optimal,
-        "search": report.search,
-        "cuts": list(report.cuts),
-        "parts": parts,
-        "backends": _backends(parts),
-        "failures": [_failure(group, host) for group in _groups(report.failed, _WHY)],
-        "unplaced": unplaced_to_json(report, failed_plans),
-        "skipped": report.skipped,
-    }
+def plan_time(row: ComparedPlan) -> str:
+    """Return the same of a plan."""
+    return time_text(row.seconds, row.flags)
 
 
-def _step(choice: KernelChoice) -> dict[str, Any]:
-    """A step that has several kernels; `tried` begins with the usual one."""
-    return {
-        "backend": choice.backend,
-        "step": choice.label,
-        "kernel": choice.kernel,
-        "is_usual": choice.is_usual,
-        "tried": [
-            {
-                "kernel": tried.name,
-                "status": tried.cost.status,
-                "seconds": tried.cost.seconds,
-                "message": tried.cost.message,
-            }
-            for tried in choice.tried
-        ],
-    }
+def flags_text(flags: Iterable[str]) -> str:
+    """Return as " (noisy, busy)", to stand behind a time; "" without any."""
+    told = ", ".join(in_order(flags))
+    return f" ({told})" if told else ""
 
 
-def _groups(rows: Iterable[ReportedPart], fields: tuple[str, ...]) -> list[list[ReportedPart]]:
-    """Rows that agree in the fields together, in order of appearance."""
-    groups: dict[tuple, list[ReportedPart]] = {}
-    key_of = operator.attrgetter(*fields)
+def in_order(flags: Iterable[str]) -> list[str]:
+    """Return each once, in the order of FLAGS wherever they are told."""
+    given = list(flags)
+    return sorted(set(given), key=[*FLAGS, *given].index)
+
+
+def times_alike(*seconds: float) -> list[str]:
+    """Return times that are compared, in one unit: that which the largest has where it stands
+    alone. What is under a thousandth of this unit keeps its own."""
+    unit = unit_of(max(map(abs, seconds), default=0.0))
+    return [format_seconds(each, "" if 0 < each < 1e-3 * UNITS[unit] else unit) for each in seconds]
+
+
+def ratio_text(row: ComparedPlan, unit: str = "x") -> str:
+    """Say how many times as fast a plan is as the best backend alone: 1.230 [1.200, 1.260] x; a
+    dash where there is none."""
+    ratio = row.ratio_to_best_single
+    return ratio.Summary(unit=unit) if ratio else "-"
+
+
+def plan_remarks(row: ComparedPlan) -> str:
+    """Say what is to be known of a plan's figures: whose they are, what makes them doubtful."""
+    same = f"same as {row.same_as}" if row.same_as else ""
+    dependent = DEPENDENT_ROUNDS if row.is_dependent else ""
+    return "; ".join(text for text in (same, dependent, row.message) if text)
+
+
+def sum_remark(report: Report, plan: str, parts: Iterable[Timed]) -> str:
+    """Return one sentence where all parts of a plan add up to something else than it takes end to
+    end; "" where they do not, where nobody measured that, and where some functions run several
+    times."""
+    whole = report.seconds_of(plan)
+    costs = list(parts)
+    known = [part for part in costs if part.seconds is not None]
+    total = sum(part.seconds or 0.0 for part in known)
+    if not whole or not known or len(report.searched) != 1:
+        return ""
+    is_less = total * FAR < whole and len(known) == len(costs)
+    if not is_less and total <= whole * FAR:
+        return ""
+    estimated, busy = (_those_with(flag, known) for flag in ("estimated", "busy"))
+    why = (
+        f"{estimated} computed by a cost function, and nobody measured them"
+        if estimated
+        else "each part alone was timed on all threads, and the plan runs on one"
+        if plan.endswith(ONE_THREAD)
+        else f"{busy} measured beside other work; search again on a quiet machine "
+        "(`collage doctor`)"
+        if busy
+        else "alone it is timed as a part of a larger net, with cold caches and its threads "
+        "asleep, and the plan in runs that follow each other"
+        if len(costs) == 1
+        else "a part takes another time alone than between its neighbours, so that the times of "
+        "parts tell which is dear, and not what the plan takes"
+    )
+    alone, takes = times_alike(total, whole)
+    what = "only part takes" if len(costs) == 1 else "parts add up to"
+    return f"Plan {plan}'s {what} {alone} alone, and it takes {takes} end to end: {why}."
+
+
+def _those_with(flag: str, parts: list[Timed]) -> str:
+    """Say which of the parts' costs have the flag, as a subject; "" for none."""
+    count = sum(flag in part.flags for part in parts)
+    if not count:
+        return ""
+    if count == len(parts):
+        return "these costs were"
+    return f"{count} of these {len(parts)} costs {'was' if count == 1 else 'were'}"
+
+
+# --- reasons -------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class UnplacedRow:
+    """Operators on TVM that one backend did not get, as a row of a table."""
+
+    ops: str  # with their counts
+    operators: int  # how many
+    first: Unplaced  # of those that are told together
+
+
+def by_region(rows: Iterable[Unplaced]) -> list[UnplacedRow]:
+    """Return the rows for a table: those that differ in the operator alone as one."""
+    groups: dict[Unplaced, list[Unplaced]] = {}
     for row in rows:
-        groups.setdefault(key_of(row), []).append(row)
-    return list(groups.values())
-
-
-def _part(group: list[ReportedPart], host: str, total: float) -> dict[str, Any]:
-    seconds = [row.cost.seconds or 0.0 for row in group]
-    remarks = dict.fromkeys(row.cost.message for row in group if row.cost.message)
-    return {
-        **_named(group, host),
-        "message": "; ".join(remarks),
-        "count": len(group),
-        "seconds": sum(seconds) / len(seconds),
-        "total_seconds": sum(seconds),
-        "share": sum(seconds) / total if total > 0 else 0.0,
-        **{flag: sum(flag in row.cost.flags for row in group) for flag in COUNTED_FLAGS},
-    }
-
-
-def _failure(group: list[ReportedPart], host: str) -> dict[str, Any]:
-    return {**_named(group, host), "count": len(group)}
-
-
-def _named(group: list[ReportedPart], host: str) -> dict[str, Any]:
-    """What the rows of a group share. The host's kind is TVM, whatever it compiles for."""
-    first = group[0]
-    return {
-        "backend": TVM_ALONE if first.backend == host else first.backend,
-        "ops": first.ops,
-        "rule": first.rule,
-        "status": first.cost.status,
-        "message": first.cost.message,
-    }
-
-
-def _backends(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Parts, seconds and share by backend, the largest first."""
-    rows: dict[str, dict[str, Any]] = {}
-    for part in parts:
-        row = rows.setdefault(
-            part["backend"], {"backend": part["backend"], "parts": 0, "seconds": 0.0, "share": 0.0}
+        # Other reasons than that it is slower are each about one operator.
+        op = "" if row.why == "slower" else row.op
+        key = dataclasses.replace(row, op=op, operators=0, seconds=0.0)
+        groups.setdefault(key, []).append(row)
+    return [
+        UnplacedRow(
+            ", ".join(
+                row.op if row.operators == 1 else f"{row.op} x{row.operators}" for row in group
+            ),
+            sum(row.operators for row in group),
+            group[0],
         )
-        row["parts"] += part["count"]
-        row["seconds"] += part["total_seconds"]
-        row["share"] += part["share"]
-    return sorted(rows.values(), key=lambda row: -row["seconds"])
+        for group in groups.values()
+    ]
+
+
+def reason_text(row: Unplaced) -> str:
+    """Say by how much a backend is slower, or why it has not got operators in its own words."""
+    if row.why == "slower":
+        there, here = row.backend_seconds, row.instead_seconds
+        times = f", {there / here:.2f} x as long" if here > 0 else ""
+        each = f", each of {row.regions} regions" if row.regions > 1 else ""
+        return f"slower: {format_seconds(there)} there, {format_seconds(here)} here{times}{each}"
+    name = why_text(row.why)
+    return f"{name}: {row.message}" if row.message else name
+
+
+def why_text(why: str) -> str:
+    """Return a reason's name, or a status, for people."""
+    return "its cost was not asked for" if why == "not_measured" else why.replace("_", " ")
+
+
+# --- names, shapes, shares -----------------------------------------------------------------------
+
+
+def label_of(names: Sequence[str]) -> str:
+    """Return a part's operators in their order, or tallied when they are many."""
+    return ", ".join(names) if len(names) <= _MOST_OPS else tally(names)
+
+
+def tally(names: Iterable[str]) -> str:
+    """Return each name with its count, the most frequent first, the end of a long list as a
+    number."""
+    counts = Counter(names).most_common()
+    shown = [name if count == 1 else f"{name} x{count}" for name, count in counts[:_MOST_OPS]]
+    left = sum(count for _, count in counts[_MOST_OPS:])
+    return ", ".join(shown) + (f", {left} others" if left else "")
+
+
+def share_text(share: float) -> str:
+    """Return as 12.3%; what would round to nothing as "under 0.1%"."""
+    return "under 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
+
+
+def shape_text(types: str, by: str = "x") -> str:
+    """Return float32[1, 64, 56, 56] as 1x64x56x56; the element type where it is another."""
+    shapes = []
+    for one in types.replace("] ", "]|").split("|"):
+        kind, _, dims = one.rstrip("]").partition("[")
+        shape = by.join(dims.split(", ")) or "scalar"
+        shapes.append(shape if kind in ("float32", "") else f"{kind} {shape}")
+    return " ".join(shapes) if types else ""

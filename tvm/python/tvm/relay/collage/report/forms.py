@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The forms that a full report is written in, by name, beside its JSON and the terminal's tables.
+"""The forms that a full report is written in, by name, beside its JSON and the terminal's tables;
+its form in a notebook; the search of whole plans as a picture.
 
-Docs: docs/report.md. Test: report/test_forms.py.
+Docs: docs/report.md. Test: report/test_forms.py, report/test_notebook.py, report/test_history.py.
 """
 
 from __future__ import annotations
 
+import base64
+import html
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path, write_whole
-from ..options.named import option
+from .boxes import check_names
+from .facts import doubt, head_lines
 from .html import to_html
 from .netron import to_netron
 from .picture import MOST_BOXES, Picture, picture_of, to_pdf, to_svg
-from .picture.parts import check_names
+from .record import PlanSearch, Report
 from .trace import to_trace
 
 # What each form is. A plan that is None is what ships, a function that is "" the one with the most
@@ -30,7 +34,7 @@ FORMS: Mapping[str, str] = {
     "trace": "its parts on a time line, for chrome://tracing or Perfetto",
     "netron": "the placed graph as ONNX, for Netron to show",
 }
-_WRITERS: Mapping[str, Callable[[dict[str, Any], str | None, str], str | bytes]] = {
+_WRITERS: Mapping[str, Callable[[Report, str | None, str], str | bytes]] = {
     "html": to_html,
     "trace": lambda report, plan, function: json.dumps(to_trace(report, plan, function)),
     "netron": to_netron,
@@ -39,10 +43,11 @@ PICTURES: Mapping[str, Callable[[Picture], str | bytes]] = {"svg": to_svg, "pdf"
 
 
 def write_form(
-    report: dict[str, Any],
+    report: Report,
     form: str,
     path: str | os.PathLike,
     plan: str | None = None,
+    *,
     function: str = "",
     boxes: int = MOST_BOXES,
 ) -> None:
@@ -60,9 +65,7 @@ def write_form(
     write_whole(os.fspath(path), contents)
 
 
-def write_picture(
-    report: dict[str, Any], path: str | os.PathLike, plan: str | None, boxes: int
-) -> None:
+def write_picture(report: Report, path: str | os.PathLike, plan: str | None, *, boxes: int) -> None:
     """Write SVG or PDF, as the file's ending says. OptionError for another ending."""
     form = Path(path).suffix.lower()[1:]
     if form not in PICTURES:
@@ -71,20 +74,87 @@ def write_picture(
     write_form(report, form, path, plan, boxes=boxes)
 
 
-def check_is_full(report: dict[str, Any]) -> None:
-    """CollageError for a report of before graphs were in it."""
-    if "placements" not in report or any("graph" not in row for row in report["functions"]):
-        raise CollageError(
-            "it was written by an older version and has no graph to draw; build again with "
-            + option("report", "the option report")
-        )
+# --- in a notebook -------------------------------------------------------------------------------
+
+_HEIGHT = 600  # pixels that are seen at once
+_PAGE = (
+    'save_html("report.html") writes the page, which tells of each part what it would cost '
+    "elsewhere; show(details=True) prints tables."
+)
 
 
-def check_has_ratios(report: dict[str, Any], file: str | os.PathLike) -> None:
-    """CollageError for a report of before plans had a ratio to the one that ships, which every
-    form tells of."""
-    if any("ratio_to_chosen" not in row for row in report["plans"]):
-        raise CollageError(
-            f"{os.fspath(file)} was written by an older version of tvm-collage (its plans lack "
-            "ratio_to_chosen): compile again"
-        )
+def notebook_html(report: Report) -> str:
+    """Return the output of a notebook's cell: the three lines and the picture of what ships, as
+    HTML without scripts, of at most 150 kB: the picture of a large net is folded.
+
+    The page is not in it: it would add a megabyte to the notebook's file for each cell, and scripts
+    do not run where others look at the notebook. The picture is an image of its own, so that
+    neither its names nor its styles meet the notebook's."""
+    try:
+        picture = picture_of(report)
+        shown = _image(to_svg(picture).encode(), picture.title)
+    except CollageError as error:  # nothing was searched
+        shown = _paragraph([f"{error}."])
+    ships, latency, _ = head_lines(report)
+    lines = filter(None, [ships, latency, doubt(report), _PAGE])
+    return f"<div>{_paragraph(lines)}{shown}</div>"
+
+
+def _paragraph(texts: Iterable[str]) -> str:
+    return f"<p>{'<br>'.join(map(html.escape, texts))}</p>"
+
+
+def _image(svg: bytes, title: str) -> str:
+    data = base64.b64encode(svg).decode()
+    return (
+        f'<div style="max-height: {_HEIGHT}px; overflow: auto">'
+        f'<img alt="{html.escape(title)}" style="max-width: none" '
+        f'src="data:image/svg+xml;base64,{data}"></div>'
+    )
+
+
+# --- the search of whole plans -------------------------------------------------------------------
+
+_SIZE = (8.0, 4.5)  # inches
+
+
+def plot_history(search: PlanSearch, path: str | os.PathLike) -> None:
+    """Draw what a search of whole plans tried, and the best so far, by trial and by seconds, to a
+    file whose ending names the format. ImportError that says what to do without matplotlib."""
+    trials = search.trials
+    figure = make_figure("plot_history")
+    by_trial, by_seconds = figure.subplots(1, 2, sharey=True)
+    numbers = range(1, len(trials) + 1)
+    for axes, places, label in (
+        (by_trial, list(numbers), "trial"),
+        (by_seconds, [row.after_seconds for row in trials], "seconds"),
+    ):
+        ran = [(x, row.seconds) for x, row in zip(places, trials, strict=True) if row.seconds]
+        axes.plot(*_milliseconds(ran), ".", label="plan")
+        best = [
+            (x, row.best_seconds)
+            for x, row in zip(places, trials, strict=True)
+            if row.best_seconds is not None
+        ]
+        axes.step(*_milliseconds(best), where="post", label="best so far")
+        if search.op_level_seconds is not None:
+            axes.axhline(1e3 * search.op_level_seconds, ls=":", color="gray", label="op-level plan")
+        axes.set_xlabel(label)
+    by_trial.set_ylabel("latency, ms")
+    by_trial.legend()
+    figure.suptitle(f"Whole plans, strategy {search.strategy}")
+    figure.savefig(os.fspath(path))
+
+
+def make_figure(what: str) -> Any:
+    """Return an empty picture of matplotlib's. ImportError that says what `what` needs without
+    matplotlib."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(f"{what} needs matplotlib: pip install matplotlib") from None
+    return Figure(_SIZE, layout="constrained")
+
+
+def _milliseconds(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
+    return [x for x, _ in points], [1e3 * seconds for _, seconds in points]

@@ -16,28 +16,29 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from .boxes import Box, BoxGraph, box_graph, chosen, graph_of
 from .net import Net, short_name
-from .picture.parts import Box, BoxGraph, box_graph, chosen
+from .record import Report
 
 _IR_VERSION = 10  # the first with metadata of nodes
 _TYPE = re.compile(r"(\w+)\[([^\]]*)\]")
 
 
-def to_netron(report: dict[str, Any], plan: str | None = None, function: str = "") -> bytes:
-    """The file of a plan, of what ships unless one is named; of a function, or of the largest.
-    CollageError where the report has none."""
+def to_netron(report: Report, plan: str | None = None, function: str = "") -> bytes:
+    """Return the file of a plan, of what ships unless one is named; of a function, or of the
+    largest. CollageError where the report has none."""
     row, plan = chosen(report, plan, function)
     graph = box_graph(report, row, plan)
-    return _Model(Net(row["graph"]), graph).make(report, plan).SerializeToString()
+    return _Model(Net(graph_of(row)), graph).make(report, plan).SerializeToString()
 
 
 class _Model:
     def __init__(self, net: Net, graph: BoxGraph) -> None:
         self._net, self._graph = net, graph
         self._functions: list[onnx.FunctionProto] = []
-        self._names = Counter(row["name"] for row in net.nodes.values() if row["kind"] == "var")
+        self._names = Counter(row.name for row in net.nodes.values() if row.kind == "var")
 
-    def make(self, report: dict[str, Any], plan: str) -> onnx.ModelProto:
+    def make(self, report: Report, plan: str) -> onnx.ModelProto:
         boxes = self._graph.boxes
         nodes = [self._box(k, boxes[k]) for k in self._graph.order() if boxes[k].backend]
         inputs = [box.nodes[0] for box in boxes if box.kind == "input"]
@@ -56,13 +57,13 @@ class _Model:
             opset_imports=[helper.make_opsetid(name, 1) for name in domains],
             ir_version=_IR_VERSION,
             producer_name="tvm-collage",
-            doc_string=f"Plan {plan} for {report['host']}. Domains are backends. Not to be run.",
+            doc_string=f"Plan {plan} for {report.host}. Domains are backends. Not to be run.",
         )
-        helper.set_model_props(model, {"plan": plan, "host": report["host"]})
+        helper.set_model_props(model, {"plan": plan, "host": report.host})
         return model
 
     def _box(self, k: int, box: Box) -> onnx.NodeProto:
-        """One operator as a node, several as the call of a function."""
+        """Return one operator as a node, several as the call of a function."""
         if len(box.nodes) == 1:
             node = self._operator(box.nodes[0], box.backend)
             node.op_type = f"{box.backend}: {node.op_type}"
@@ -95,34 +96,32 @@ class _Model:
             short_name(row),
             [self._value(value) for value in self._net.sources(index)],
             [self._value(index)],
-            name=f"#{index} {row['name']}".strip(),
+            name=f"#{index} {row.name}".strip(),
             domain=backend,
         )
-        for name, value in row["attrs"].items():
+        for name, value in row.attrs.items():
             node.attribute.append(_attribute(name, value))
         weights = [
-            self._net.nodes[value]["type"]
-            for value in row["inputs"]
-            if value in self._net.nodes and self._net.nodes[value]["kind"] == "const"
+            self._net.nodes[value].type
+            for value in row.inputs
+            if value in self._net.nodes and self._net.nodes[value].kind == "const"
         ]
         if weights:
             node.metadata_props.add(key="constants", value=", ".join(weights))
         return node
 
     def _values(self, indexes: Iterable[int]) -> list[onnx.ValueInfoProto]:
-        return [
-            _value_info(self._value(index), self._net.nodes[index]["type"]) for index in indexes
-        ]
+        return [_value_info(self._value(index), self._net.nodes[index].type) for index in indexes]
 
     def _value(self, index: int) -> str:
-        """An input's name, where it is the only one of that name; else the node's index."""
+        """Return an input's name, where it is the only one of that name; else the node's index."""
         row = self._net.nodes[index]
-        is_named = row["kind"] == "var" and self._names[row["name"]] == 1
-        return row["name"] if is_named else f"%{index}"
+        is_named = row.kind == "var" and self._names[row.name] == 1
+        return row.name if is_named else f"%{index}"
 
 
 def _attribute(name: str, value: Any) -> onnx.AttributeProto:
-    """Numbers, texts and lists of one kind as they are; anything else as JSON text."""
+    """Return numbers, texts and lists of one kind as they are; anything else as JSON text."""
     kinds = {type(item) for item in value} if isinstance(value, list) else {type(value)}
     if len(kinds) == 1 and kinds <= {int, float, str}:
         return helper.make_attribute(name, value)
@@ -130,7 +129,7 @@ def _attribute(name: str, value: Any) -> onnx.AttributeProto:
 
 
 def _value_info(name: str, types: str) -> onnx.ValueInfoProto:
-    """With its type; where that is none of ONNX's, or several, it stands as text."""
+    """Return a value with its type; where that is none of ONNX's, or several, it stands as text."""
     found = _TYPE.fullmatch(types)
     kind = found and onnx.TensorProto.DataType.DESCRIPTOR.values_by_name.get(_onnx_name(found[1]))
     if not found or not kind:
@@ -140,5 +139,5 @@ def _value_info(name: str, types: str) -> onnx.ValueInfoProto:
 
 
 def _onnx_name(kind: str) -> str:
-    """ONNX's name of an element type."""
+    """Return ONNX's name of an element type."""
     return {"float32": "FLOAT", "float64": "DOUBLE"}.get(kind, kind.upper())

@@ -11,17 +11,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import CollageError
-from .picture.parts import Box, BoxGraph, box_graph, functions_of, nothing_to_draw, plan_names
-from .times import sum_remark
+from .boxes import Box, BoxGraph, box_graph, functions_of, nothing_to_draw, plan_names
+from .facts import sum_remark
+from .record import Report
 
 _MICRO = 1e6
 _WHOLE = "end to end"
 
 
-def to_trace(report: dict[str, Any], plan: str | None = None, function: str = "") -> dict[str, Any]:
-    """The JSON values of a trace: a process for each function, or for the one that is named, a
-    thread for each backend, and the whole run; of what ships unless a plan is named."""
-    rows = [row for row in functions_of(report) if function in ("", row["function"])]
+def to_trace(report: Report, plan: str | None = None, function: str = "") -> dict[str, Any]:
+    """Return the JSON values of a trace: a process for each function, or for the one that is named,
+    a thread for each backend, and the whole run; of what ships unless a plan is named."""
+    rows = [row for row in functions_of(report) if function in ("", row.function)]
     if not rows or not plan_names(report):
         raise CollageError(nothing_to_draw(report))
     name = plan or plan_names(report)[0]
@@ -30,21 +31,19 @@ def to_trace(report: dict[str, Any], plan: str | None = None, function: str = ""
     for number, row in enumerate(rows, 1):
         graph = box_graph(report, row, name)
         boxes += graph.boxes
-        events += _function(number, f"{name}: @{row['function']}", graph)
-    whole = next((row for row in report["plans"] if row["name"] == name and row["seconds"]), None)
-    if whole:
-        interval: dict[str, Any] = {
-            "low_us": _micro(whole["low"]),
-            "high_us": _micro(whole["high"]),
-        }
+        events += _function(number, f"{name}: @{row.function}", graph)
+    whole = next((row for row in report.plans if row.name == name and row.seconds), None)
+    if whole and whole.seconds:
+        interval: dict[str, Any] = {"low_us": _micro(whole.low), "high_us": _micro(whole.high)}
         if remark := sum_remark(report, name, [box for box in boxes if box.backend]):
             interval["parts"] = remark
         events += _named(0, f"{name}: {_WHOLE}", {_WHOLE: 0})
-        events.append(_event(f"plan {name}", 0, 0, 0.0, whole["seconds"], interval))
+        span = {"start": 0.0, "length": whole.seconds}
+        events.append(_event(f"plan {name}", process=0, thread=0, **span, about=interval))
     return {
         "traceEvents": events,
         "displayTimeUnit": "ms",
-        "otherData": {"plan": name, "host": report["host"], "executor": report["executor"]},
+        "otherData": {"plan": name, "host": report.host, "executor": report.executor},
     }
 
 
@@ -60,13 +59,14 @@ def _function(process: int, title: str, graph: BoxGraph) -> list[dict[str, Any]]
             if box.seconds is None or box.flags:
                 about["time"] = box.time
             length = box.seconds or 0.0
-            events.append(_event(box.label, process, threads[box.backend], now, length, about))
+            place = {"process": process, "thread": threads[box.backend]}
+            events.append(_event(box.label, **place, start=now, length=length, about=about))
             now += length
     return events
 
 
 def _named(process: int, title: str, threads: dict[str, int]) -> list[dict[str, Any]]:
-    """What the process and its threads are called."""
+    """Return what the process and its threads are called."""
     base = {"ph": "M", "pid": process}
     names = [{**base, "name": "process_name", "args": {"name": title}}]
     return names + [
@@ -76,7 +76,7 @@ def _named(process: int, title: str, threads: dict[str, int]) -> list[dict[str, 
 
 
 def _event(
-    name: str, process: int, thread: int, start: float, length: float, about: dict[str, Any]
+    name: str, *, process: int, thread: int, start: float, length: float, about: dict[str, Any]
 ) -> dict[str, Any]:
     return {
         "name": name,

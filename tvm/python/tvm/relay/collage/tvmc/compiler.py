@@ -124,7 +124,7 @@ def _drive(stock: Callable, args: Any) -> int:
     if args.collage_save_placement:
         result.save_placement(args.collage_save_placement)
         written["placement"] = args.collage_save_placement
-    print("\n".join(summary_lines(result.report, written)))
+    print("\n".join(summary_lines(result.record, written)))
     return code
 
 

@@ -37,44 +37,39 @@ class ReportedPart:
 
 @dataclasses.dataclass(frozen=True)
 class Unplaced:
-    """Equal operators on TVM that one external backend did not get, for one reason.
+    """Equal operators on TVM that one external backend did not get, for one reason."""
 
-    why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
-        "no_pattern", or the status of a failed measurement.
-    seconds: of the plan's parts that hold them.
-    backend_seconds and instead_seconds: of each of the `regions` candidates of the backend that
-        hold them, and of what the plan has in the place of each; all 0 unless why is "slower".
-    """
-
-    op: str
-    backend: str
-    why: str
-    message: str
-    rule: str
-    operators: int
-    seconds: float
-    backend_seconds: float
-    instead_seconds: float
-    regions: int
+    op: str = described("the operator")
+    backend: str = described("that did not get them")
+    why: str = described(
+        "slower, no_better_plan, not_measured, refused, device, partitioned, opaque, no_pattern, "
+        "or the status of a failed measurement; see docs/modules.md"
+    )
+    message: str = described("for refused and failures the backend's own words")
+    rule: str = described("that found or refused them; empty when none did")
+    operators: int = described("how many", minimum=0)
+    seconds: float = described("of the plan's parts that hold them", minimum=0)
+    backend_seconds: float = described("of each region there; 0 unless it is slower", minimum=0)
+    instead_seconds: float = described("of what the plan has in its place; 0 likewise", minimum=0)
+    regions: int = described("candidates of the backend that hold them; 0 likewise", minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class CostsAsked:
-    """Of `candidates` on backends `distinct` differ as computations; `asked` of those in `rounds`
-    batches, wherever the answers came from."""
+    """How many costs of a function's candidates were asked for, wherever answers came from."""
 
-    candidates: int = 0
-    distinct: int = 0
-    asked: int = 0
-    rounds: int = 0
+    candidates: int = described("on backends", default=0, minimum=0)
+    distinct: int = described("of these differ as computations", default=0, minimum=0)
+    asked: int = described("of the distinct ones", default=0, minimum=0)
+    rounds: int = described("batches in which they were asked for", default=0, minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class ChargedTransition:
-    """A value, by the node that makes it, that changes its layout between two parts."""
+    """A value that changes its layout between two parts."""
 
-    node: int
-    seconds: float
+    node: int = described("that makes it", minimum=0)
+    seconds: float = described("that the plan is charged", minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)

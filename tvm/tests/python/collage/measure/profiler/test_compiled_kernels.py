@@ -14,7 +14,8 @@ from tree import ROOT
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
-from tvm.relay.collage.report.kernels import CAUSES, UNEXPLAINED, match_kernels
+from tvm.relay.collage.plans.placement import measured_deployed
+from tvm.relay.collage.plans.placement.measured_deployed import CAUSES, UNEXPLAINED, match_kernels
 
 DOCS = ROOT / "docs" / "measuring.md"
 # Equal calls and, by cause, how many kernels of the network stand for how many of the parts alone.
@@ -68,7 +69,7 @@ def test_weights_of_own_code_are_seen(backend):
 
 def test_another_build_of_the_parts_is_found_out(monkeypatch):
     """The comparison can fail: parts built at another level have other kernels."""
-    monkeypatch.setattr("tvm.relay.collage.report.kernels.build_options", lambda: {"opt_level": 0})
+    monkeypatch.setattr(measured_deployed, "build_options", lambda: {"opt_level": 0})
     assert compare("convolutions").unexplained()
 
 

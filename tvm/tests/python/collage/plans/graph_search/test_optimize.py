@@ -17,9 +17,10 @@ from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.messages.progress import steps_untold
 from tvm.relay.collage.plans import competing as plans
 from tvm.relay.collage.plans import whole_plans
-from tvm.relay.collage.plans.competing import ONE_THREAD, Plans
+from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
 from tvm.relay.collage.plans.job import Job, Phases
+from tvm.relay.collage.plans.names import ONE_THREAD
 from tvm.relay.collage.plans.whole_plans import end_to_end, known_plans
 from tvm.relay.collage.tuning import TuningRecords
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from browser import browser, save_screenshot, set_screen
-from made_reports import made_report
+from made_reports import made, made_report, record
 from PIL import Image
 from tvm.relay.collage.plans.placement import load_placement
 from tvm.relay.collage.report.html import to_html
@@ -32,7 +32,7 @@ def pages(folder):
     addresses = {}
     for name, blocks in (("small", 2), ("large", LARGE)):
         path = folder / f"{name}.html"
-        path.write_text(to_html(made_report(blocks, has_region=name == "large")))
+        path.write_text(to_html(made(blocks, has_region=name == "large")))
         addresses[name] = path.as_uri()
     return addresses
 
@@ -194,7 +194,7 @@ def test_what_is_saved_and_shown_has_every_digit(chrome, show, folder):
     for part in report["placements"]["functions"][0]["parts"]:
         part["composites"] = [{"name": "c", "nodes": part["nodes"][:1], "attrs": exact}]
     page = folder / "digits.html"
-    page.write_text(to_html(report))
+    page.write_text(to_html(record(report)))
     show(page.as_uri())
     find(chrome, "#save-placement").click()
     placement = load_placement_when_there(folder / "collage.placement.json")
@@ -202,7 +202,8 @@ def test_what_is_saved_and_shown_has_every_digit(chrome, show, folder):
     assert found and all(repr(attrs) == repr(exact) for attrs in found)
     box_named(chrome, "conv2d").click()
     find(chrome, "#save-report").click()
-    assert json.loads(downloaded(folder / "report.json")) == json.loads(json.dumps(report))
+    saved = json.loads(downloaded(folder / "report.json"))
+    assert saved == json.loads(json.dumps(record(report).to_json()))
     words = find(chrome, "#details").get_attribute("textContent")
     assert "[9223372036854775807]" in words and "[9007199254740993]" in words
 
@@ -371,7 +372,7 @@ def test_of_a_large_net_only_what_is_near_is_drawn(chrome, show):
 
 def test_a_plan_that_a_search_tried_is_drawn(chrome, show, folder):
     path = folder / "trials.html"
-    path.write_text(to_html(made_report(1, trials=30)))
+    path.write_text(to_html(made(1, trials=30)))
     show(path.as_uri())
     find(chrome, "#search summary").click()
     assert "evolutionary, 12 genes, 30 plans, 3 failed" in text_of(chrome, "#search-body")
@@ -430,7 +431,7 @@ def test_names_are_never_markup(chrome, show, folder):
     report["functions"][0]["graph"]["nodes"][2]["name"] = name
     report["functions"][0]["graph"]["nodes"][0]["name"] = name
     path = folder / "names.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     box_named(chrome, "conv2d").click()
     assert name in text_of(chrome, "#details")
@@ -441,7 +442,7 @@ def test_a_page_without_a_graph_says_the_rest(chrome, show, folder):
     report = made_report(1, functions=[], placements={"functions": [], "plans": []}, plans=[])
     report["guard_skipped"] = "the module has open dimensions"
     path = folder / "empty.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     assert "the module has open dimensions" in text_of(chrome, "#line-latency")
     assert not chrome.find_elements("css selector", "#graph, #time")
@@ -454,7 +455,7 @@ def test_a_label_that_has_no_room_is_left_out(chrome, show, folder):
     for part in parts:
         part["cost"]["seconds"] = 1.0 if part["backend"] == "alpha" else 1e-3
     path = folder / "narrow.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     seen = chrome.execute_script("""
         return [...document.querySelectorAll(".time-label")].map((label) => {
@@ -471,7 +472,7 @@ def test_notes_of_a_time_give_way_to_the_backend_s_name(chrome, show, folder):
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"]["flags"] = ["noisy", "busy", "unverified"]
     path = folder / "notes.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     seen = chrome.execute_script("""
         return [...document.querySelectorAll(".box.part")].map((box) =>
@@ -489,7 +490,7 @@ def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"].update(seconds=9 * (part["cost"]["seconds"] or 0.0), flags=["busy"])
     path = folder / "busy.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     assert "`" not in text_of(chrome, "#line-next") and find(chrome, "#line-next code")
     assert " (busy) in all" in text_of(chrome, "#time-note")
@@ -513,7 +514,7 @@ def test_a_box_without_a_time_says_so(chrome, show, folder):
         part["cost"].update(seconds=None, status="unknown")
     report["functions"][0]["graph"]["costed"] = []
     path = folder / "unmeasured.html"
-    path.write_text(to_html(report))
+    path.write_text(to_html(record(report)))
     show(path.as_uri())
     assert "not measured" in box_named(chrome, "add").text
     box_named(chrome, "add").click()

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from made_reports import made_report
+from made_reports import made, made_report, record
 from tvm.relay.collage.report import html
 from tvm.relay.collage.report.html import to_html
 
@@ -22,7 +22,7 @@ def report_of(page):
 
 
 def test_all_that_the_page_names_is_in_it():
-    page = to_html(made_report(1))
+    page = to_html(made(1))
     assert not re.search(r"/\* (data|report) \*/", page) and not re.search(
         r"/\* \w+\.(js|css) \*/", page
     )
@@ -38,7 +38,7 @@ def test_ratios_are_of_whole_plans_and_parts_are_compared_as_times():
 
 
 def test_it_asks_nothing_of_the_network():
-    page = to_html(made_report(1))
+    page = to_html(made(1))
     addresses = set(re.findall(r"https?://[^\s\"']+", page))
     assert addresses == {"http://www.w3.org/2000/svg"}  # a name, which nobody fetches
     assert "default-src 'none'" in page
@@ -47,8 +47,8 @@ def test_it_asks_nothing_of_the_network():
 
 def test_data_is_the_report_with_places():
     report = made_report(1)
-    page = to_html(report)
-    assert report_of(page) == json.loads(json.dumps(report))
+    page = to_html(record(report))
+    assert report_of(page) == json.loads(json.dumps(record(report).to_json()))
     data = data_of(page)
     assert data["head"][0].startswith("Plan collage ships")
     assert "Click a part" in data["head"][2]
@@ -59,7 +59,7 @@ def test_data_is_the_report_with_places():
 def test_what_is_doubtful_is_what_to_do_next():
     report = made_report(1)
     report["costs"]["busy"] = 3
-    assert data_of(to_html(report))["head"][2].startswith("Doubtful: 3 costs")
+    assert data_of(to_html(record(report)))["head"][2].startswith("Doubtful: 3 costs")
 
 
 @pytest.mark.parametrize(
@@ -68,12 +68,68 @@ def test_what_is_doubtful_is_what_to_do_next():
 def test_a_name_ends_no_script(text):
     report = made_report(1)
     report["functions"][0]["graph"]["nodes"][2]["name"] = text
-    page = to_html(report)
+    page = to_html(record(report))
     assert page.count("</script>") == 2
     assert report_of(page)["functions"][0]["graph"]["nodes"][2]["name"] == text
 
 
 def test_a_report_without_a_search_is_a_page_too():
     empty = {"functions": [], "plans": []}
-    data = data_of(to_html(made_report(1, functions=[], placements=empty, plans=[])))
+    data = data_of(to_html(made(1, functions=[], placements=empty, plans=[])))
     assert data["functions"] == []
+
+
+def test_plans_stand_the_fastest_first_with_what_is_doubtful():
+    report = made_report(1)
+    report["plans"][0]["flags"] = ["busy"]
+    report["plans"][1]["is_dependent"] = True
+    report["plans"][2]["ratio_to_best_single"] = {"value": 0.9, "low": 0.0, "high": None}
+    data = data_of(to_html(record(report)))
+    [ships, alpha, beta, tvm, gamma] = data["plans"]
+    assert [row["name"] for row in data["plans"]] == ["collage", "alpha", "beta", "tvm", "gamma"]
+    assert ships["note"] == " (busy)" == data["tiles"][0]["note"] and ships["is_chosen"]
+    assert "depend on those before" in alpha["remarks"] and beta["speed"] == "0.90×"
+    assert tvm["bar"][2] == 1.0 and tvm["tags"] == ["one backend"] and tvm["memory"] == "52 MB"
+    assert gamma["failed"] == "crashed: signal 11 <in> gamma's code" and "bar" not in gamma
+
+
+def test_gains_that_are_none_or_not_sure_are_said():
+    report = made_report(1)
+    few = {"value": 1.2, "low": 0.0, "high": None}
+    for ratio, below in ((few, "too few rounds to be sure"), (None, ""), ({**few, "low": 1.0}, "")):
+        report["plans"][0]["ratio_to_best_single"] = ratio and dict(ratio)
+        if ratio and ratio["low"]:
+            report["plans"][0]["ratio_to_best_single"] = dict.fromkeys(("value", "low", "high"), 1)
+        told = [row["below"] for row in data_of(to_html(record(report)))["tiles"][1:]]
+        assert told == ([below] if below else [])
+
+
+def test_blocks_tell_what_the_tables_of_a_terminal_tell():
+    report = made_report(1)
+    report["functions"][0]["is_optimal"] = False
+    data = data_of(to_html(record(report)))
+    search, spent, tried, costs, steps = data["search"]
+    assert "over 17 nodes. A limit ended the search" in search["texts"][0]
+    assert search["figures"][1] == "Limit that cut: rule combine: limit max_depth cut 3"
+    assert spent["rows"][1] == ["partition", "12.5"] and ["crashed", "1"] in costs["rows"]
+    assert tried["history"] and tried["texts"][0].startswith(
+        "evolutionary, 12 genes, 30 plans, 3 f"
+    )
+    assert steps["rows"] == [
+        [{"backend": "alpha"}, "nn.conv2d 3x3, 64 to 64", "winograd", "jit 31 us, winograd 24 us"]
+    ]
+    failed, unplaced = data["reasons"]
+    assert failed["rows"][0][2:] == ["2", "crashed", "signal 11"]
+    assert unplaced["rows"][0][3].startswith("slower: 8 us there, 3 us here")
+    environment = dict(map(tuple, data["environment"]))
+    assert environment["alpha"] == "3.2" and environment["schedules"] == "12 transferred"
+
+
+def test_what_was_not_searched_says_why():
+    report = made_report(1, costs={}, seconds={}, kernels=[], graph_search=None)
+    report["functions"][0].update(skipped="it is recursive", failures=[], unplaced=[])
+    data = data_of(to_html(record(report)))
+    assert [row["texts"] for row in data["search"]] == [
+        ["@main was left as it was: it is recursive"]
+    ]
+    assert data["reasons"][0]["texts"][0].startswith("Nothing failed")

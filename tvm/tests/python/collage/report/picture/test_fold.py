@@ -9,12 +9,12 @@ import xml.etree.ElementTree as ElementTree
 from collections import Counter
 
 import pytest
-from made_reports import made_report
-from tvm.relay.collage.report.net import Net
+from made_graphs import net_of, node
+from made_reports import made, made_report, record
+from tvm.relay.collage.report.boxes import Box, BoxGraph, Edge
 from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
 from tvm.relay.collage.report.picture.draw import text_width
 from tvm.relay.collage.report.picture.fold import Fold, fold
-from tvm.relay.collage.report.picture.parts import Box, BoxGraph, Edge
 
 SPACE = "{http://www.w3.org/2000/svg}"
 
@@ -36,13 +36,9 @@ def graph_of(seconds, links, inputs=0, backends="alpha"):
     return BoxGraph(boxes, [Edge(*pair, (pair[0],)) for pair in pairs])
 
 
-def net_of(graph):
-    nodes = {k for box in graph.boxes for k in box.nodes}
-    return Net({"nodes": [{"index": k, "kind": "call", "op": f"op{k}"} for k in sorted(nodes)]})
-
-
 def folded(graph, most):
-    return fold(graph, net_of(graph), most)
+    nodes = {k for box in graph.boxes for k in box.nodes}
+    return fold(graph, net_of(*(node(k, op=f"op{k}") for k in sorted(nodes))), most)
 
 
 def chain(*seconds, backends="alpha"):
@@ -122,7 +118,7 @@ def test_few_boxes_stay_as_they_are_and_many_inputs_do_not():
 
 
 def test_a_picture_of_a_large_net_has_few_boxes_unless_all_are_asked_for():
-    report = made_report(40)
+    report = made(40)
     picture, whole = picture_of(report), picture_of(report, boxes=0)
     assert len(picture.graph.boxes) == 22 and len(whole.graph.boxes) == 126
     assert picture.graph.seconds == pytest.approx(whole.graph.seconds)
@@ -131,7 +127,7 @@ def test_a_picture_of_a_large_net_has_few_boxes_unless_all_are_asked_for():
 
 
 def test_a_box_of_several_parts_says_what_is_in_it():
-    report = made_report(40)
+    report = made(40)
     folds = [box for box in picture_of(report).graph.boxes if isinstance(box, Fold)]
     shown = list(ElementTree.fromstring(to_svg(picture_of(report))).iter(f"{SPACE}text"))
     # Of a text that is cut, the whole stands in its title.
@@ -157,7 +153,7 @@ def test_name_time_and_operators_of_several_parts_stand_whole_and_apart():
         part["backend"] = "onnxruntime"
         part["cost"] |= {"flags": ["busy", "noisy"]} if k % 3 else {"seconds": None}
     report["functions"][0]["graph"]["costed"] = []
-    picture = picture_of(report)
+    picture = picture_of(record(report))
     shown = list(ElementTree.fromstring(to_svg(picture)).iter(f"{SPACE}text"))
     found = [text.text for text in shown]
     assert not any(len(text) for text in shown), "cut"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ...report.history import make_figure
+from ...report.forms import make_figure
 from .end_to_end import UNTUNED
 from .gain import MATCHING, TRANSFERRED, Gain
 

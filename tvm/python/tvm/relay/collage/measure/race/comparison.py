@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from ...costs.compared import DEPENDENT_ROUNDS, ComparedPlan, Ratio
 from ...costs.cost import Cost, CostStatus
 from ...costs.rounding import ROUNDING
 from ...costs.statistics import (
@@ -25,8 +26,6 @@ from ...costs.statistics import (
 from ...exec.arrays import load_arrays
 from .race import Contestant, RaceOptions, Samples, race
 
-# What is said of an interval whose rounds depend on each other.
-DEPENDENT_ROUNDS = "rounds depend on those before: the interval is too narrow"
 # The reference's name where that is no contestant, but what the model's original file computes.
 ORIGINAL = "the original"
 # Runtimes compute sigmoid, tanh and exp to some roundings of one, however small the result is. So
@@ -266,3 +265,64 @@ def output_error(
         scale = max(least, float(np.max(np.abs(np.where(np.isfinite(b), b, 0.0)))))
         worst = max(worst, difference / scale if scale > 0 else (math.inf if difference else 0.0))
     return worst
+
+
+def compare_plans(
+    comparisons: Sequence[Comparison], singles: Collection[str], chosen: str | None = None
+) -> tuple[ComparedPlan, ...]:
+    """Return a record for each plan, in the order given.
+
+    `singles` names the plans of one backend alone: the fastest of them is what the others are
+    compared with. `chosen` is the plan that ships.
+    """
+    best = best_single(comparisons, singles)
+    ships = next((item for item in comparisons if item.name == chosen), None)
+    return tuple(
+        ComparedPlan(
+            name=item.name,
+            is_single_backend=item.name in singles,
+            is_chosen=item.name == chosen,
+            status=item.cost.status,
+            seconds=item.cost.seconds,
+            low=item.cost.low,
+            high=item.cost.high,
+            rounds=item.cost.rounds,
+            flags=item.cost.flags,
+            ratio_to_best_single=_ratio(best, item),
+            ratio_to_chosen=_ratio(item, ships),
+            is_dependent=item.is_dependent or _depends_on(best, item),
+            output_error=_finite(item.output_error),
+            message=item.cost.remarks,
+            same_as=item.same_as,
+            memory_bytes=item.memory_bytes,
+            library_bytes=item.library_bytes,
+        )
+        for item in comparisons
+    )
+
+
+def best_single(comparisons: Sequence[Comparison], singles: Collection[str]) -> Comparison | None:
+    """Return the fastest plan of one backend alone, by the rounds that they share; None when none
+    ran."""
+    usable = [item for item in comparisons if item.name in singles and item.cost.is_usable]
+    order = best_first({item.name: item.samples for item in usable if item.samples})
+    return next((item for item in usable if order and item.name == order[0]), None)
+
+
+def _ratio(above: Comparison | None, below: Comparison | None) -> Ratio | None:
+    if above is None or below is None or not (_has_ratio(above) and _has_ratio(below)):
+        return None
+    return Ratio.of(paired_ratio(above.samples, below.samples))
+
+
+def _depends_on(best: Comparison | None, item: Comparison) -> bool:
+    return best is not None and _has_ratio(item) and are_dependent(best.samples, item.samples)
+
+
+def _has_ratio(item: Comparison) -> bool:
+    return item.cost.is_usable and bool(item.samples)
+
+
+def _finite(value: float | None) -> float | None:
+    """Return None for infinity, which JSON has not: such a plan says so in its message."""
+    return value if value is not None and math.isfinite(value) else None

@@ -16,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from ..names import COARSE, COARSER
 from ..placement.describe import placed_parts
 from .space import Parts, Replans, plan_again
 
 # By how much the costs of a coarse plan may add up to more, by the plan's name.
-SLACK: Mapping[str, float] = {"collage-coarse": 0.05, "collage-coarser": 0.2}
+SLACK: Mapping[str, float] = {COARSE: 0.05, COARSER: 0.2}
 # Prices of a part, as shares of what the optimum costs.
 _PRICES = [1.5**-k for k in range(24, -1, -1)]
 

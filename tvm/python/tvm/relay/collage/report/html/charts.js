@@ -4,45 +4,22 @@
 
 /** The two figures that matter: latency and gain. */
 function drawTiles(root) {
-  const chosen = REPORT.plans.find((row) => row.is_chosen);
-  if (!chosen || chosen.seconds == null) return;
-  const tile = (label, value, below) =>
-    html(
-      "div",
-      { class: "tile" },
-      html("span", { class: "muted" }, label),
-      html("strong", {}, ...value),
-      html("span", { class: "muted" }, below),
+  for (const { label, value, note, below } of DATA.tiles) {
+    root.append(
+      html(
+        "div",
+        { class: "tile" },
+        html("span", { class: "muted" }, label),
+        html("strong", {}, value, html("small", {}, note)),
+        html("span", { class: "muted" }, below),
+      ),
     );
-  root.append(tile("latency of a run", withNotes(chosen), intervalText(chosen)));
-  const ratio = chosen.ratio_to_best_single;
-  if (!ratio || (ratio.low === 1 && ratio.high === 1)) return;
-  const interval =
-    ratio.high == null
-      ? "too few rounds to be sure"
-      : `95 %: ${ratio.low.toFixed(2)} to ${ratio.high.toFixed(2)}`;
-  root.append(tile("vs. the best backend alone", [`${ratio.value.toFixed(2)}×`], interval));
-}
-
-/** A plan's time, and smaller what makes it doubtful. */
-function withNotes({ seconds, flags }) {
-  return [formatSeconds(seconds), html("small", {}, notesText(flags))];
-}
-
-function intervalText(row) {
-  return row.low == null ? "" : `95 %: ${formatSeconds(row.low)} to ${formatSeconds(row.high)}`;
+  }
 }
 
 /** A row a plan: a bar from zero with its interval; a click draws that plan. */
 function drawPlans(root, note, drawable, pick) {
-  const rows = [...REPORT.plans].sort((a, b) => (a.seconds ?? Infinity) - (b.seconds ?? Infinity));
-  const measured = rows.filter((row) => row.seconds != null);
-  note.textContent = measured.length
-    ? "Median latency of a run, with its 95 % interval. A click draws the plan below."
-    : REPORT.guard_skipped || "No plan was measured end to end.";
-  if (REPORT.unverified) note.textContent += ` Not verified: ${REPORT.unverified}`;
-  if (REPORT.original) note.textContent += ` Of the original: ${REPORT.original.summary}.`;
-  const longest = greatest([...measured.map((row) => row.high ?? row.seconds), 1e-12]);
+  note.textContent = DATA.plans_note;
   const heads = ["", "median and interval", ">latency", "speed, best backend = 1", ">memory"];
   const head = html("div", { class: "plan-row plan-heads", "aria-hidden": "true" });
   head.append(
@@ -51,140 +28,95 @@ function drawPlans(root, note, drawable, pick) {
     ),
   );
   root.replaceChildren(
-    ...(measured.length ? [head] : []),
-    ...rows.map((row) => planRow(row, longest, drawable, pick)),
+    ...(DATA.plans.some((row) => row.bar) ? [head] : []),
+    ...DATA.plans.map((row) => planRow(row, drawable, pick)),
   );
 }
 
-function planRow(row, longest, drawable, pick) {
-  const isDrawable = drawable.has(row.name);
+function planRow(row, drawable, pick) {
   const name = html(
     "button",
     {
       type: "button",
       class: "plan-name",
       "data-plan": row.name,
-      disabled: !isDrawable,
+      disabled: !drawable.has(row.name),
       onclick: () => pick(row.name),
     },
     row.name,
   );
   const tags = html("span", { class: "tags" });
   if (row.is_chosen) tags.append(html("span", { class: "tag strong" }, "ships"));
-  if (row.same_as) tags.append(html("span", { class: "tag" }, `same as ${row.same_as}`));
-  if (row.is_single_backend) tags.append(html("span", { class: "tag" }, "one backend"));
+  tags.append(...row.tags.map((words) => html("span", { class: "tag" }, words)));
   const item = html(
     "div",
     { class: `plan-row${row.is_chosen ? " chosen" : ""}` },
     html("div", { class: "plan-title" }, name, tags),
   );
-  if (row.seconds == null) {
-    item.append(
-      html(
-        "p",
-        { class: "why wide" },
-        `${row.status.replaceAll("_", " ")}${row.message ? `: ${row.message}` : ""}`,
-      ),
-    );
+  if (!row.bar) {
+    item.append(html("p", { class: "why wide" }, row.failed));
     return item;
   }
-  const percent = (seconds) => `${(100 * seconds) / longest}%`;
+  const [seconds, low, high] = row.bar.map((share) => (share == null ? null : 100 * share));
   const bar = html(
     "div",
     { class: "plan-bar", "aria-hidden": "true" },
     html("span", { class: "plan-fill" }),
   );
-  bar.firstChild.style.width = percent(row.seconds);
-  if (row.low != null) {
+  bar.firstChild.style.width = `${seconds}%`;
+  if (low != null) {
     const whisker = html("span", { class: "whisker" });
-    whisker.style.cssText = `left: ${percent(row.low)}; width: ${percent(row.high - row.low)}`;
+    whisker.style.cssText = `left: ${low}%; width: ${high - low}%`;
     bar.append(whisker);
   }
-  const ratio = row.ratio_to_best_single;
-  const speed = ratio
-    ? `${ratio.value.toFixed(2)}×${ratio.high == null || ratio.low === ratio.high ? "" : ` [${ratio.low.toFixed(2)}, ${ratio.high.toFixed(2)}]`}`
-    : "";
-  const remarks = [
-    row.is_dependent ? "rounds depend on those before: the interval is too narrow" : "",
-    row.message,
-  ]
-    .filter(Boolean)
-    .join("; ");
   item.append(
     bar,
-    html("span", { class: "plan-figure", title: intervalText(row) }, ...withNotes(row)),
-    html("span", { class: "plan-ratio muted" }, speed),
     html(
       "span",
-      { class: "plan-memory muted" },
-      row.memory_bytes ? formatBytes(row.memory_bytes) : "",
+      { class: "plan-figure", title: row.bounds },
+      row.time,
+      html("small", {}, row.note),
     ),
+    html("span", { class: "plan-ratio muted" }, row.speed),
+    html("span", { class: "plan-memory muted" }, row.memory),
   );
-  if (remarks) item.append(html("p", { class: "why wide" }, remarks));
+  if (row.remarks) item.append(html("p", { class: "why wide" }, row.remarks));
   return item;
 }
 
 /** All parts side by side, as wide as they take long, those of a backend together. */
 function drawTime(bar, tableRoot, note, graph, select) {
-  const boxes = graph.plan.boxes.map((box, k) => ({ ...box, k })).filter((box) => box.seconds);
-  const total = graph.total;
-  const unknown = graph.plan.boxes.filter(
-    (box) => box.nodes.length && box.kind !== "input" && box.seconds == null,
-  ).length;
-  const words = boxes.length
-    ? `${counted(boxes.length, "part")}, measured alone: ` +
-      `${timeText({ seconds: total, flags: flagsOf(boxes) })} in all` +
-      `${unknown ? `; ${unknown} more have no time of their own` : ""}. The whole is measured end to end above. ${graph.plan.remark}`
-    : "No part of this plan has a time of its own.";
-  note.replaceChildren(...withCode(words));
-  const sums = new Map();
-  for (const box of boxes) sums.set(box.backend, (sums.get(box.backend) || 0) + box.seconds);
-  boxes.sort((a, b) => sums.get(b.backend) - sums.get(a.backend) || b.seconds - a.seconds);
+  const { boxes, backends, time_note } = graph.plan;
+  note.replaceChildren(...withCode(time_note));
+  const timed = backends.filter(({ seconds }) => seconds);
+  const parts = timed.flatMap((row) => row.boxes.filter((k) => boxes[k].seconds));
+  const total = timed.reduce((sum, { seconds }) => sum + seconds, 0);
+  const kind = parts.length > 100 ? "time-segments many" : "time-segments";
   bar.replaceChildren(
-    ...[...sums]
-      .sort((a, b) => b[1] - a[1])
-      .map(([backend, sum]) => {
-        const group = html("div", { class: "time-group" });
-        group.style.cssText = `flex: ${sum / total} 1 0; --c: ${colourOf(backend)}`;
-        const segments = html("div", {
-          class: boxes.length > 100 ? "time-segments many" : "time-segments",
-        });
-        for (const box of boxes.filter((one) => one.backend === backend)) {
-          const segment = html("div", {
-            class: "time-segment",
-            title: `${box.label}: ${timeText(box)}`,
-            onclick: () => select(box.k),
-          });
-          segment.style.flexGrow = box.seconds / sum;
-          segments.append(segment);
-        }
-        group.append(
-          segments,
-          html(
-            "span",
-            { class: "time-label" },
-            html("span", {}, backend, " ", html("b", {}, formatShare(sum / total))),
-          ),
-        );
-        return group;
-      }),
+    ...timed.map((row) => {
+      const group = html("div", { class: "time-group" });
+      group.style.cssText = `flex: ${row.seconds / total} 1 0; --c: ${colourOf(row.backend)}`;
+      const segments = html("div", { class: kind });
+      for (const k of row.boxes.filter((one) => boxes[one].seconds)) {
+        const title = `${boxes[k].label}: ${boxes[k].time}`;
+        const segment = html("div", { class: "time-segment", title, onclick: () => select(k) });
+        segment.style.flexGrow = boxes[k].seconds / row.seconds;
+        segments.append(segment);
+      }
+      const name = html("span", {}, row.backend, " ", html("b", {}, row.share));
+      group.append(segments, html("span", { class: "time-label" }, name));
+      return group;
+    }),
   );
   const most = 12;
-  const dearest = [...boxes].sort((a, b) => b.seconds - a.seconds);
+  const dearest = [...parts].sort((a, b) => boxes[b].seconds - boxes[a].seconds);
   const show = (count) => {
-    const rows = dearest
-      .slice(0, count)
-      .map((box) => [
-        html(
-          "button",
-          { type: "button", class: "link inline", onclick: () => select(box.k) },
-          box.label,
-        ),
-        chip(box.backend),
-        shapeText(box.type),
-        timeText(box),
-        formatShare(box.seconds / total),
-      ]);
+    const rows = dearest.slice(0, count).map((k) => {
+      const { label, backend, shape, time, share } = boxes[k];
+      const onclick = () => select(k);
+      const link = html("button", { type: "button", class: "link inline", onclick }, label);
+      return [link, chip(backend), shape, time, share];
+    });
     tableRoot.replaceChildren(
       ...(rows.length
         ? [table(["part", "backend", "gives", ">time", ">share"], rows, { class: "times" })]
@@ -202,73 +134,28 @@ function drawTime(bar, tableRoot, note, graph, select) {
   show(most);
 }
 
-/** The search: its words, counts, time spent, kernels, and the search of whole plans. */
-function drawSearch(root, drawable, pick) {
-  for (const row of REPORT.functions) {
-    if (row.skipped)
-      root.append(html("p", {}, `@${row.function} was left as it was: ${row.skipped}`));
-    else root.append(html("p", {}, searchText(row)), searchFigures(row));
+/** Blocks as page.py has them: titles, texts, figures and tables. */
+function drawBlocks(root, blocks, drawable, pick) {
+  const cell = (one) => (typeof one === "string" ? one : chip(one.backend));
+  for (const { title, texts, figures, columns, rows, kind, history } of blocks) {
+    if (title) root.append(html("h3", {}, title));
+    root.append(...texts.map((line) => html("p", {}, line)));
+    if (figures) root.append(searchFigures(figures));
+    if (history) root.append(...historyOf(REPORT.graph_search, drawable, pick));
+    if (rows.length) {
+      root.append(
+        table(
+          columns,
+          rows.map((row) => row.map(cell)),
+          kind ? { class: kind } : {},
+        ),
+      );
+    }
   }
-  const phases = Object.entries(REPORT.seconds);
-  if (phases.length) {
-    root.append(
-      html("h3", {}, "Time spent"),
-      table(
-        ["phase", ">seconds"],
-        phases.map(([name, value]) => [name, value.toFixed(1)]),
-        { class: "narrow" },
-      ),
-    );
-  }
-  if (REPORT.graph_search)
-    root.append(
-      html("h3", {}, "Whole plans that were tried"),
-      ...historyOf(REPORT.graph_search, drawable, pick),
-    );
-  const counts = Object.entries(REPORT.costs).flatMap(([name, value]) =>
-    typeof value === "object" ? Object.entries(value) : [[name, value]],
-  );
-  if (counts.length) {
-    root.append(
-      html("h3", {}, "Costs"),
-      table(
-        ["what", ">count"],
-        counts.map(([name, value]) => [name.replaceAll("_", " "), String(value)]),
-        { class: "narrow" },
-      ),
-    );
-  }
-  if (REPORT.kernels.length) {
-    const tried = (one) =>
-      `${one.kernel} ${one.seconds == null ? one.status : formatSeconds(one.seconds)}`;
-    root.append(
-      html("h3", {}, "Steps that have several kernels"),
-      table(
-        ["backend", "step", "kernel", "of these, each alone"],
-        REPORT.kernels.map((row) => [
-          chip(row.backend),
-          row.step,
-          row.kernel,
-          row.tried.map(tried).join(", "),
-        ]),
-      ),
-    );
-  }
-}
-
-/** What the search of a function found, for people. */
-function searchText({ function: name, candidates, nodes, is_optimal }) {
-  const where = REPORT.functions.length > 1 ? ` of @${name}` : "";
-  const found = is_optimal
-    ? "No other choice among them has a smaller sum of times."
-    : "A limit ended the search: another choice among them may have a smaller sum of times.";
-  const choice = `${counted(candidates, "part")} that a backend could run`;
-  return `The op-level plan${where} was chosen among ${choice}, over ${counted(nodes, "node")}. ${found}`;
 }
 
 /** The search's own figures, for those who look into it. */
-function searchFigures({ search, cuts }) {
-  const lines = [search, ...cuts.map((line) => `Limit that cut: ${line}`)];
+function searchFigures(lines) {
   return html(
     "details",
     { class: "search-figures" },
@@ -277,86 +164,13 @@ function searchFigures({ search, cuts }) {
   );
 }
 
-/** What failed while measuring, and why operators are on no backend. */
-function drawReasons(root) {
-  let isEmpty = true;
-  for (const row of REPORT.functions) {
-    const name = REPORT.functions.length > 1 ? ` of @${row.function}` : "";
-    if (row.failures.length) {
-      isEmpty = false;
-      root.append(
-        html("h3", {}, `Failed while measuring${name}`),
-        table(
-          ["backend", "operators", ">count", "status", "message"],
-          row.failures.map((one) => [
-            chip(one.backend),
-            one.ops,
-            String(one.count),
-            one.status.replaceAll("_", " "),
-            one.message,
-          ]),
-        ),
-      );
-    }
-    if (row.unplaced.length) {
-      isEmpty = false;
-      root.append(
-        html("h3", {}, `Why operators${name} stay on TVM`),
-        table(
-          ["operator", ">count", "backend", "why"],
-          row.unplaced.map((one) => [
-            one.op,
-            String(one.operators),
-            chip(one.backend),
-            unplacedText(one),
-          ]),
-        ),
-      );
-    }
-  }
-  if (isEmpty)
-    root.append(
-      html("p", {}, "Nothing failed, and no operator stays on TVM for want of a backend."),
-    );
-}
-
-function unplacedText(row) {
-  if (row.why !== "slower") return `${whyText(row.why)}${row.message ? `: ${row.message}` : ""}`;
-  return `slower: ${formatSeconds(row.backend_seconds)} there, ${formatSeconds(row.instead_seconds)} here`;
-}
-
 /** What the plan was made with. */
 function drawEnvironment(root) {
-  const seen =
-    REPORT.placements.plans.find((row) => row.plan === REPORT.plan) || REPORT.placements.plans[0];
-  const rows = [
-    ["host target", REPORT.host],
-    ["executor", REPORT.executor],
-  ];
-  if (seen) {
-    const { collage, tvm, backends, opt_level, machine } = seen.made_with;
-    rows.push(["tvm-collage", collage], ["TVM", tvm], ["opt level", String(opt_level)]);
-    rows.push(
-      ["CPU", machine.cpu],
-      ["threads", String(machine.threads)],
-      ["vector instructions", machine.features.join(", ")],
-    );
-    rows.push(
-      ...Object.entries(backends).map(([name, version]) => [name, version || "no version"]),
-    );
-  }
-  for (const [name, counts] of [
-    ["schedules", REPORT.schedules],
-    ["schedules tried", REPORT.transfers],
-  ]) {
-    const texts = Object.entries(counts || {}).map(([what, count]) => `${count} ${what}`);
-    if (texts.length) rows.push([name, texts.join(", ")]);
-  }
   root.append(
     html(
       "dl",
       { class: "facts" },
-      ...rows.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]),
+      ...DATA.environment.flatMap(([name, value]) => [html("dt", {}, name), html("dd", {}, value)]),
     ),
   );
 }

@@ -57,8 +57,8 @@ class Details {
             ...this._neighbours(k, "Read by", "outOf", "target"),
           ]
         : [
-            ...this._operatorLinks("Reads from", facts.sources(node)),
-            ...this._operatorLinks("Read by", facts.readers(node)),
+            ...this._operatorLinks("Reads from", facts.nodes.get(node).reads),
+            ...this._operatorLinks("Read by", facts.nodes.get(node).readers),
           ]),
     ];
   }
@@ -93,10 +93,7 @@ class Details {
       ),
     );
     const words = [];
-    if (part.seconds != null)
-      words.push(
-        `${timeText(part)}, ${formatShare(part.seconds / graph.total)} of the sum of parts`,
-      );
+    if (part.seconds != null) words.push(`${part.time}, ${part.share} of the sum of parts`);
     else if (part.kind === "rest") words.push("in no part: TVM fuses it with what is beside it");
     else if (node != null) words.push(`operator #${node} of this part`);
     const head = html("div", { class: "part-head" }, title);
@@ -120,7 +117,7 @@ class Details {
   }
 
   _within(box) {
-    const time = box.seconds == null ? "" : `, which takes ${timeText(box)}`;
+    const time = box.seconds == null ? "" : `, which takes ${box.time}`;
     return `within this part of ${box.nodes.length} operators${time}`;
   }
 
@@ -234,7 +231,7 @@ class Details {
     const node = this.graph.facts.nodes.get(index);
     const head = [
       html("span", { class: "op" }, node.op || node.kind),
-      html("span", { class: "mono" }, shapeText(node.type)),
+      html("span", { class: "mono" }, node.shape),
       html("span", { class: "muted" }, `#${index}`),
     ];
     const name = node.name ? html("div", { class: "muted name" }, node.name) : null;
@@ -259,7 +256,7 @@ class Details {
     const links = indexes.map((index) => {
       const node = this.graph.facts.nodes.get(index);
       const words = html("span", { class: "grow" }, node.op || node.name || node.kind);
-      const shape = html("span", { class: "muted" }, shapeText(node.type));
+      const shape = html("span", { class: "muted" }, node.shape);
       const onclick = () => this.actions.node(index);
       return html(
         "li",
@@ -272,7 +269,7 @@ class Details {
 
   _link(k) {
     const box = this.graph.plan.boxes[k];
-    const time = box.backend ? timeText(box) : "";
+    const time = box.backend ? box.time : "";
     const button = html("button", {
       type: "button",
       class: "link",

@@ -67,36 +67,13 @@ function notesText(flags) {
   return told.length ? ` (${told.join(", ")})` : "";
 }
 
-/** The flags of several, each once. */
-function flagsOf(boxes) {
-  return [...new Set(boxes.flatMap((box) => box.flags || []))];
-}
-
 function threeDigits(value) {
   return String(Number(value.toPrecision(3)));
-}
-
-function formatShare(share) {
-  if (share > 0 && share < 0.0005) return "under 0.1 %";
-  return share >= 0.0995 ? `${Math.round(100 * share)} %` : `${(100 * share).toFixed(1)} %`;
-}
-
-function formatBytes(bytes) {
-  return bytes ? `${threeDigits(bytes / 1e6)} MB` : "–";
 }
 
 /** "1 part", "2 parts". */
 function counted(count, what) {
   return `${count} ${what}${count === 1 ? "" : "s"}`;
-}
-
-/** float32[1, 64, 56, 56] as 1×64×56×56; the element type only where it is not float32. */
-function shapeText(type) {
-  return type.replace(/\w+\[[^\]]*\]/g, (one) => {
-    const [kind, dims] = one.slice(0, -1).split("[");
-    const shape = dims ? dims.split(", ").join("×") : "scalar";
-    return kind === "float32" ? shape : `${kind} ${shape}`;
-  });
 }
 
 /** A table of texts or nodes; columns that begin with ">" stand to the right. */

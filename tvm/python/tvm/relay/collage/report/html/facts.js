@@ -27,7 +27,10 @@ class Facts {
   constructor(name) {
     this.row = REPORT.functions.find((row) => row.function === name);
     this.graph = this.row.graph;
-    this.nodes = new Map(this.graph.nodes.map((node) => [node.index, node]));
+    const { nodes } = DATA.functions.find((row) => row.function === name);
+    this.nodes = new Map(
+      this.graph.nodes.map((node) => [node.index, { ...node, ...nodes[node.index] }]),
+    );
     this.candidatesOf = this._byNode([...this.graph.costed, ...this._placedElsewhere(name)]);
     this.reasonsOf = this._byNode(this.graph.reasons);
     const names = this.graph.backends.map((row) => row.name).filter((n) => !HOST_KINDS.has(n));
@@ -66,31 +69,9 @@ class Facts {
     return [...found];
   }
 
-  /** The operators and variables that a node reads, through tuples. */
-  sources(index) {
-    const seesThrough = (value) => {
-      const node = this.nodes.get(value);
-      if (!node || node.kind === "const") return [];
-      return ["tuple", "projection"].includes(node.kind)
-        ? node.inputs.flatMap(seesThrough)
-        : [value];
-    };
-    return [...new Set(this.nodes.get(index).inputs.flatMap(seesThrough))];
-  }
-
-  /** The operators that read what a node gives. */
-  readers(index) {
-    return this._operators([...this.nodes.keys()]).filter((other) =>
-      this.sources(other).includes(index),
-    );
-  }
-
   /** The operators among nodes: what two sets must agree in to be the same computation. */
   _operators(nodes) {
-    return nodes.filter((index) => {
-      const node = this.nodes.get(index);
-      return node && !["var", "const", "tuple", "projection"].includes(node.kind);
-    });
+    return nodes.filter((index) => this.nodes.get(index)?.reads);
   }
 
   /**
@@ -149,7 +130,7 @@ class Facts {
     const lines = [...operators].sort((a, b) => b[1].length - a[1].length);
     const shown = lines.slice(0, MOST_REASONS).map(([line, held]) => {
       if (new Set(held).size === box.nodes.length) return line;
-      const names = new Set(held.map((index) => shortName(this.nodes.get(index))));
+      const names = new Set(held.map((index) => this.nodes.get(index).short));
       return `${held.length === 1 ? [...names][0] : `${held.length} of ${[...names].join(", ")}`}: ${line}`;
     });
     const left = lines.length - shown.length;

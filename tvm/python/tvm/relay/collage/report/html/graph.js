@@ -38,7 +38,6 @@ class GraphView {
     const plan = plans[name];
     Object.assign(this, { name, plans, plan, insides, facts });
     this.slowest = greatest([1e-12, ...plan.boxes.map((box) => box.seconds || 0)]);
-    this.total = plan.boxes.reduce((sum, box) => sum + (box.seconds || 0), 0);
     this.boxOf = new Map(plan.boxes.flatMap((box, k) => box.nodes.map((index) => [index, k])));
     this.open.clear();
     this.isFresh = true;
@@ -248,10 +247,10 @@ class GraphView {
 
   /** Backend, shape and time of a closed box. */
   _figures(group, box, width) {
-    const words = timeText(box);
+    const words = box.time;
     const room = width - 44;
     // The backend's name and the time without its notes stand whole; the part's facts have the rest.
-    const plain = measured(timeText({ seconds: box.seconds }), FONTS.time);
+    const plain = measured(box.plain, FONTS.time);
     const timeRoom = Math.max(
       room - measured(box.backend, FONTS.small),
       plain + measured(" (…", FONTS.time),
@@ -259,7 +258,7 @@ class GraphView {
     const time = fitted(words, timeRoom, FONTS.time);
     const whereRoom = room - measured(time, FONTS.time);
     const hasShape = measured(`${box.backend} · …`, FONTS.small) <= whereRoom;
-    const where = hasShape ? `${box.backend} · ${shapeText(box.type)}` : box.backend;
+    const where = hasShape ? `${box.backend} · ${box.shape}` : box.backend;
     group.append(text(22, 43, fitted(where, whereRoom, FONTS.small), "small"));
     group.append(text(width - 10, 43, time, "time right"));
     if (box.seconds == null) return;
@@ -308,9 +307,9 @@ class GraphView {
       svg("rect", { class: "face", width, height, rx: 7 }),
     );
     if (detail === "blocks") return one;
-    one.append(text(width / 2, 18, fitted(shortName(node), width - 12, FONTS.name), "name middle"));
+    one.append(text(width / 2, 18, fitted(node.short, width - 12, FONTS.name), "name middle"));
     if (detail === "all") {
-      const shape = fitted(shapeText(node.type), width - 12, FONTS.small);
+      const shape = fitted(node.shape, width - 12, FONTS.small);
       one.append(text(width / 2, 33, shape, "small middle"));
     }
     return one;
@@ -472,9 +471,4 @@ function fitted(words, room, font) {
 
 function text(x, y, words, classes) {
   return svg("text", { x: round(x), y, class: classes }, words);
-}
-
-/** nn.conv2d as conv2d. */
-function shortName(node) {
-  return (node.op || node.kind).split(".").at(-1);
 }

@@ -2,13 +2,11 @@
 // The search of whole plans: the latency of each, the best so far and the op-level plan, once by
 // trial and once by seconds. A plan that can be drawn is picked by a click.
 
-/** Words, a picture against trials, one against seconds, and the key of both. */
+/** A picture against trials, one against seconds, and the key of both. */
 function historyOf(search, drawable, pick) {
   const { trials } = search;
   const ran = trials.filter((row) => row.seconds != null);
-  const failed = trials.length - ran.length;
-  const words = `${search.strategy}, ${counted(search.genes, "gene")}, ${counted(trials.length, "plan")}, ${failed} failed; ${search.ended}.`;
-  if (!ran.length) return [html("p", {}, words)];
+  if (!ran.length) return [];
   const axes = [
     ["trial", trials.map((_, k) => k + 1)],
     ["seconds since the search began", trials.map((row) => row.after_seconds)],
@@ -21,7 +19,7 @@ function historyOf(search, drawable, pick) {
     { class: "muted key" },
     "● a plan (large: a click draws it)   ✕ failed   ━ the best so far   ┄ the op-level plan",
   );
-  return [html("p", {}, words), ...pictures, key];
+  return [...pictures, key];
 }
 
 /** Latency against the places of the trials on the axis of that label. */

@@ -12,7 +12,7 @@ function begin() {
   );
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
-  drawReasons(byId("reasons-body"));
+  drawBlocks(byId("reasons-body"), DATA.reasons);
   drawEnvironment(byId("environment-body"));
   beginTheme();
   byId("save-report").addEventListener("click", () => saveFile("report.json", REPORT_TEXT));
@@ -22,7 +22,7 @@ function begin() {
     byId("graph").scrollIntoView();
   };
   drawPlans(byId("plan-chart"), byId("plans-note"), drawable, pick);
-  drawSearch(byId("search-body"), drawable, pick);
+  drawBlocks(byId("search-body"), DATA.search, drawable, pick);
   if (!drawable.size) {
     for (const id of ["graph", "time"]) byId(id).remove();
     return;
@@ -101,15 +101,8 @@ function showPlan(name) {
 
 /** A switch a backend of the plan, which is the graph's legend too. */
 function drawFilters() {
-  const rows = new Map();
-  for (const box of PAGE.graph.plan.boxes.filter((one) => one.backend)) {
-    const row = rows.get(box.backend) || { parts: 0, seconds: 0 };
-    rows.set(box.backend, { parts: row.parts + 1, seconds: row.seconds + (box.seconds || 0) });
-  }
-  const sorted = [...rows].sort((a, b) => b[1].seconds - a[1].seconds);
   byId("filters").replaceChildren(
-    ...sorted.map(([backend, { parts, seconds }]) => {
-      const share = seconds ? `, ${formatShare(seconds / PAGE.graph.total)}` : "";
+    ...PAGE.graph.plan.backends.map(({ backend, words }) => {
       const button = html(
         "button",
         {
@@ -120,7 +113,7 @@ function drawFilters() {
         },
         swatch(backend),
         html("b", {}, backend),
-        html("span", { class: "muted" }, `${counted(parts, "part")}${share}`),
+        html("span", { class: "muted" }, words),
       );
       button.addEventListener("click", () => {
         if (PAGE.hidden.has(backend)) PAGE.hidden.delete(backend);
@@ -146,7 +139,7 @@ function find(words) {
   if (wanted) {
     for (const node of PAGE.facts.nodes.values()) {
       if (!PAGE.graph.boxOf.has(node.index)) continue;
-      const shape = shapeText(node.type).replaceAll("×", "x");
+      const shape = node.shape.replaceAll("×", "x");
       const about = `${node.op} ${node.name} ${node.type} ${shape} #${node.index}`.toLowerCase();
       const isHit = /^#\d+$/.test(wanted) ? wanted === `#${node.index}` : about.includes(wanted);
       if (isHit) PAGE.hits.push(node.index);
@@ -171,7 +164,7 @@ function showChoice(choice) {
   byId("workspace").classList.toggle("has-choice", Boolean(choice));
   if (!choice) return;
   const { box } = choice;
-  const time = box.backend ? `, ${timeText(box)}` : "";
+  const time = box.backend ? `, ${box.time}` : "";
   byId("said").textContent = `${box.label}${box.backend ? ` on ${box.backend}` : ""}${time}`;
 }
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of placed graphs: what a report says of a plan, drawn without Graphviz.
 
-parts.py reads boxes and edges off a report, fold.py makes few boxes of many, layers.py places them,
-draw.py puts them on a page of SVG or PDF. The HTML page, which can be zoomed, has a place for every
-part. Test: report/picture/test_draw.py.
+fold.py makes few boxes of many, layout.py places them, draw.py puts them on a page of SVG or PDF.
+The HTML page, which can be zoomed, has a place for every part. Test: report/picture/test_draw.py.
 """
 
 from .draw import Picture, picture_of

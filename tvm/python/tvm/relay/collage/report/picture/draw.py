@@ -9,22 +9,20 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import textwrap
-from typing import Any, Protocol
+from typing import Protocol
 
+from ..boxes import Box, BoxGraph, box_graph, chosen, graph_of
+from ..facts import plan_time, shape_text, share_text, sum_remark, time_text, time_together
+from ..looks import Look, mixed, report_looks
 from ..net import Net, short_name
-from ..times import plan_time, sum_remark, time_text, time_together
-from .arranged import box_width, lay_out_boxes
+from ..record import Report
 from .fold import MOST_BOXES, Fold, fold
-from .layers import Layout
-from .palette import Look, mixed, report_looks
-from .parts import Box, BoxGraph, box_graph, chosen
+from .layout import Layout, box_width, lay_out_boxes
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
 _HEAD, _ROW, _NAMED_HEIGHT = 42.0, 15.0, 28.0
 _SIDES, _GAP = 28.0, 12.0  # beside the words of a box, and between its name and its time
-_HEAD_SIZE, _ROW_SIZE, _SHAPE_SIZE = 12.0, 11.0, 10.0
-_TITLE_SIZE = 17.0
 _TITLE_HEIGHT, _LEGEND_HEIGHT, _LEGEND_ROW = 30.0, 34.0, 18.0
 _LETTER = 6.3  # of small words, on average
 # What a letter is wide on average, of a font of size 1; bold or not.
@@ -34,56 +32,79 @@ _MOST_ROWS = 6
 _TINT = 0.13
 
 
+@dataclasses.dataclass(frozen=True)
+class Area:
+    """A rectangle, from the page's left top."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Font:
+    """How a text is written."""
+
+    size: float
+    colour: str = INK
+    is_bold: bool = False
+
+
+_TITLE, _HEAD_FONT = Font(17.0, is_bold=True), Font(12.0, is_bold=True)
+_LEGEND, _REMARK = Font(12.0, MUTED), Font(11.0, MUTED)
+_ROW_FONT, _SHAPE = Font(11.0), Font(10.0, MUTED)
+
+
 class Pen(Protocol):
-    """Draws on a page whose origin is at the left top. Texts are cut to `room`, where given."""
+    """Draws on a page whose origin is at the left top."""
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
-    ) -> None: ...
+    def box(self, area: Area, fill: str, line: str, radius: float) -> None:
+        """Draw a rectangle with round corners."""
 
-    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None: ...
+    def band(self, area: Area, look: Look) -> None:
+        """Fill an area with a backend's colour and pattern."""
 
-    def curve(self, points: list[tuple[float, float]]) -> None: ...
+    def curve(self, points: list[tuple[float, float]]) -> None:
+        """Draw a smooth line through the points, downward."""
 
     def text(
         self,
-        x: float,
-        y: float,
+        at: tuple[float, float],
         words: str,
-        size: float,
-        colour: str = INK,
-        is_bold: bool = False,
+        font: Font,
+        *,
         anchor: str = "start",
         room: float | None = None,
-    ) -> None: ...
+    ) -> None:
+        """Write a text whose start, middle or end is `at`; it is cut to `room`, where given."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A plan of a function with the size of its page; legend: rows of backends, each with what it
-    has of the plan; remarks: lines at the foot."""
+    """A plan of a function with the size of its page."""
 
     graph: BoxGraph
     net: Net
-    looks: dict[str, Look]
-    legend: list[list[tuple[str, str]]]
+    looks: dict[str, Look]  # by backend
+    legend: list[list[tuple[str, str]]]  # rows of backends, each with what it has of the plan
     layout: Layout
-    tops: list[float]
-    heights: list[float]
-    bottoms: list[float]
+    tops: list[float]  # of each item of the layout
+    heights: list[float]  # of each box
+    bottoms: list[float]  # of each item's layer
     title: str
-    remarks: list[str]
-    width: float
-    height: float
-    aside: float
+    remarks: list[str]  # lines at the foot
+    width: float  # of the page
+    height: float  # of the page
+    aside: float  # room at the left of the boxes
 
     def draw(self, pen: Pen) -> None:
-        """All of it; edges lie below boxes."""
+        """Draw all of it; edges lie below boxes."""
         room = self.width - 2 * _MARGIN
-        pen.text(_MARGIN, _MARGIN + 12, self.title, _TITLE_SIZE, is_bold=True)
+        pen.text((_MARGIN, _MARGIN + 12), self.title, _TITLE)
         self._legend(pen)
         for row, remark in enumerate(reversed(self.remarks)):
-            pen.text(_MARGIN, self.height - 10 - _ROW * row, remark, 11, MUTED, room=room)
+            pen.text((_MARGIN, self.height - 10 - _ROW * row), remark, _REMARK, room=room)
         for points in self._edges():
             pen.curve(points)
         for k, box in enumerate(self.graph.boxes):
@@ -93,12 +114,13 @@ class Picture:
         for row, entries in enumerate(self.legend):
             x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT + _LEGEND_ROW * row
             for backend, words in entries:
-                pen.band(x, y - 9, 12, 12, self.looks[backend])
-                pen.text(x + 18, y + 1, words, 12, MUTED)
+                pen.band(Area(x, y - 9, 12, 12), self.looks[backend])
+                pen.text((x + 18, y + 1), words, _LEGEND)
                 x += _entry_width(words)
 
     def _edges(self) -> list[list[tuple[float, float]]]:
-        """The points of each edge, from the lower side of a box to the upper side of another."""
+        """Return the points of each edge, from the lower side of a box to the upper side of
+        another."""
         drawn = []
         for edge, bends in zip(self.graph.edges, self.layout.routes):
             start = self.tops[edge.source] + self.heights[edge.source]
@@ -117,51 +139,52 @@ class Picture:
     def _box(self, pen: Pen, k: int, box: Box) -> None:
         width, height = self.layout.widths[k], self.heights[k]
         x, y = self._x(k) - width / 2, self.tops[k]
-        if box.kind in ("input", "output"):
-            pen.box(x, y, width, height, PAPER, LINE, height / 2)
-            pen.text(
-                x + width / 2, y + 18, box.label, 12, is_bold=True, anchor="middle", room=width - 16
-            )
+        area, inner = Area(x, y, width, height), Area(x + 1, y + 1, 10, height - 2)
+        if box.is_named:
+            pen.box(area, fill=PAPER, line=LINE, radius=height / 2)
+            middle = (x + width / 2, y + 18)
+            pen.text(middle, box.label, _HEAD_FONT, anchor="middle", room=width - 16)
             return
         if look := self.looks.get(box.backend):
-            pen.box(x, y, width, height, mixed(look.colour, _TINT), mixed(look.colour, 0.6), 7)
-            pen.band(x + 1, y + 1, 10, height - 2, look)
+            line = mixed(look.colour, 0.6)
+            pen.box(area, fill=mixed(look.colour, _TINT), line=line, radius=7)
+            pen.band(inner, look)
         else:
-            pen.box(x, y, width, height, PAPER, EDGE, 7)
+            pen.box(area, fill=PAPER, line=EDGE, radius=7)
         name, time = _name(box), box.time
         if _head_width(name, time) > width:
             time = time_text(box.seconds, ())
-        pen.text(x + width - 9, y + 18, time, _HEAD_SIZE, is_bold=True, anchor="end")
-        room = width - _SIDES - _GAP - text_width(time, _HEAD_SIZE, is_bold=True)
-        pen.text(x + 18, y + 18, name, _HEAD_SIZE, is_bold=True, room=room)
+        pen.text((x + width - 9, y + 18), time, _HEAD_FONT, anchor="end")
+        room = width - _SIDES - _GAP - text_width(time, _HEAD_FONT.size, is_bold=True)
+        pen.text((x + 18, y + 18), name, _HEAD_FONT, room=room)
         below = _below(box, self.graph.seconds)
-        pen.text(x + 18, y + 33, below, _ROW_SIZE, MUTED, room=width - _SIDES)
+        pen.text((x + 18, y + 33), below, _REMARK, room=width - _SIDES)
         for row, (words, shape, backend) in enumerate(_rows(self.net, box)):
             at = y + _HEAD + _ROW * row
             if backend:
-                pen.band(x + 1, at, 10, _ROW - 2, self.looks[backend])
-            room = width - 30 - text_width(shape, _SHAPE_SIZE)
-            pen.text(x + 18, at + 9, words, _ROW_SIZE, room=room)
-            pen.text(x + width - 9, at + 9, shape, _SHAPE_SIZE, MUTED, anchor="end")
+                pen.band(Area(x + 1, at, 10, _ROW - 2), self.looks[backend])
+            room = width - 30 - text_width(shape, _SHAPE.size)
+            pen.text((x + 18, at + 9), words, _ROW_FONT, room=room)
+            pen.text((x + width - 9, at + 9), shape, _SHAPE, anchor="end")
 
 
 def picture_of(
-    report: dict[str, Any],
+    report: Report,
     plan: str | None = None,
     name: str = "",
     boxes: int = MOST_BOXES,
 ) -> Picture:
-    """What a report says of a plan, or of what ships; of the function `name`, or the largest. Its
-    parts are folded into so many boxes at most, or have one each where that is 0. CollageError
-    where the report has none."""
+    """Return what a report says of a plan, or of what ships; of the function `name`, or the
+    largest. Its parts are folded into so many boxes at most, or have one each where that is 0.
+    CollageError where the report has none."""
     function, plan = chosen(report, plan, name)
     whole = box_graph(report, function, plan)
     parts = [box for box in whole.boxes if box.backend]
-    net = Net(function["graph"])
+    net = Net(graph_of(function))
     graph = fold(whole, net, boxes) if boxes else whole
     layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
-    title = _title(report, function["function"], plan)
-    titled = text_width(title, _TITLE_SIZE, is_bold=True)
+    title = _title(report, function.function, plan)
+    titled = text_width(title, _TITLE.size, is_bold=True)
     looks = report_looks(report)
     entries = _legend_entries(looks, parts)
     widest = max((_entry_width(words) for _, words in entries), default=0.0)
@@ -169,9 +192,7 @@ def picture_of(
     width = room + 2 * _MARGIN
     legend = _in_rows(entries, room)
     heights = [
-        _NAMED_HEIGHT
-        if box.kind in ("input", "output")
-        else _HEAD + _ROW * len(_rows(net, box)) + 4
+        _NAMED_HEIGHT if box.is_named else _HEAD + _ROW * len(_rows(net, box)) + 4
         for box in graph.boxes
     ]
     tops, bottoms = [0.0] * len(layout.x), [0.0] * len(layout.x)
@@ -187,13 +208,25 @@ def picture_of(
         for line in textwrap.wrap(remark, int(room / _LETTER))
     ]
     height = y - _LAYER_GAP + _MARGIN + _ROW * len(remarks)
-    aside = (width - layout.width) / 2
-    places = (layout, tops, heights, bottoms)
-    return Picture(graph, net, looks, legend, *places, title, remarks, width, height, aside)
+    return Picture(
+        graph=graph,
+        net=net,
+        looks=looks,
+        legend=legend,
+        layout=layout,
+        tops=tops,
+        heights=heights,
+        bottoms=bottoms,
+        title=title,
+        remarks=remarks,
+        width=width,
+        height=height,
+        aside=(width - layout.width) / 2,
+    )
 
 
 def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:
-    """The backends that have parts, each with what it has."""
+    """Return the backends that have parts, each with what it has."""
     entries = []
     for backend in looks:
         mine = [part for part in parts if part.backend == backend]
@@ -206,7 +239,7 @@ def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str,
 
 
 def _in_rows(entries: list[tuple[str, str]], room: float) -> list[list[tuple[str, str]]]:
-    """None of them wider than there is room."""
+    """Return rows none of which is wider than there is room."""
     rows: list[list[tuple[str, str]]] = [[]]
     left = room
     for backend, words in entries:
@@ -222,17 +255,17 @@ def _entry_width(words: str) -> float:
     return 34 + _LETTER * len(words)
 
 
-def _title(report: dict[str, Any], function: str, plan: str) -> str:
-    """Whose picture it is, and how fast that is."""
+def _title(report: Report, function: str, plan: str) -> str:
+    """Say whose picture it is, and how fast that is."""
     title = f"Plan {plan}" if function == "main" else f"Plan {plan} of @{function}"
-    row = next((row for row in report["plans"] if row["name"] == plan and row["seconds"]), None)
+    row = next((row for row in report.plans if row.name == plan and row.seconds), None)
     if row:
         title += f": {plan_time(row)} a run"
-    return f"{title}, which ships" if plan == report["plan"] else title
+    return f"{title}, which ships" if plan == report.plan else title
 
 
 def _fold_remark(graph: BoxGraph, parts: list[Box]) -> str:
-    """What a reader has to know of boxes that hold several parts; "" without any."""
+    """Say what a reader has to know of boxes that hold several parts; "" without any."""
     count = sum(box.kind in ("part", "rest") for box in graph.boxes)
     if count == len(parts):
         return ""
@@ -246,31 +279,32 @@ def text_width(words: str, size: float, is_bold: bool = False) -> float:
 
 
 def _width(net: Net, box: Box, total: float) -> float:
-    """As wide as the words of a part need, within bounds."""
-    if box.kind in ("input", "output"):
+    """Return the width that the words of a part need, within bounds."""
+    if box.is_named:
         return box_width(box)
     rows = [
-        _SIDES + text_width(f"{words}  {shape}", _ROW_SIZE) for words, shape, _ in _rows(net, box)
+        _SIDES + text_width(f"{words}  {shape}", _ROW_FONT.size)
+        for words, shape, _ in _rows(net, box)
     ]
-    below = _SIDES + text_width(_below(box, total), _ROW_SIZE)
+    below = _SIDES + text_width(_below(box, total), _ROW_FONT.size)
     # One more, so that no sum that is rounded cuts what just fits.
     needed = 1 + max(_head_width(_name(box), box.time), below, *rows)
     return max(box_width(box), min(_MOST_WIDTH, needed))
 
 
 def _head_width(name: str, time: str) -> float:
-    """What a box needs for these side by side."""
-    return _SIDES + _GAP + text_width(name + time, _HEAD_SIZE, is_bold=True)
+    """Return what a box needs for these side by side."""
+    return _SIDES + _GAP + text_width(name + time, _HEAD_FONT.size, is_bold=True)
 
 
 def _name(box: Box) -> str:
-    """What a box is called: its backend, or how many parts it has of several."""
+    """Return what a box is called: its backend, or how many parts it has of several."""
     return box.backend or (f"{len(box.boxes)} parts" if isinstance(box, Fold) else "")
 
 
 def _below(box: Box, total: float) -> str:
-    """What stands below a box's name: how many parts it has, unless that is its name, and what its
-    time is of all parts' or, where nobody measured it, the rule that found it."""
+    """Return what stands below a box's name: how many parts it has, unless that is its name, and
+    what its time is of all parts' or, where nobody measured it, the rule that found it."""
     share = (box.seconds or 0.0) / (total or 1.0)
     of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
     count = box.count if isinstance(box, Fold) else ""
@@ -278,9 +312,9 @@ def _below(box: Box, total: float) -> str:
 
 
 def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
-    """Words, what stands at the right, and the backend that is meant, or "": the operators with the
-    shapes that they give, equal neighbours as one, and how many are left; of several parts the
-    operators in short, and what each backend has where there are several."""
+    """Return words, what stands at the right, and the backend that is meant, or "": the operators
+    with the shapes that they give, equal neighbours as one, and how many are left; of several parts
+    the operators in short, and what each backend has where there are several."""
     if isinstance(box, Fold):
         backends = {} if box.backend else box.by_backend()
         told = [
@@ -288,7 +322,7 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         ]
         gives = [("gives", shape_text(box.type), "")] if box.type else []
         return [*told, (box.label, "", ""), *gives]
-    known = [(short_name(net.nodes[k]), shape_text(net.nodes[k]["type"])) for k in box.nodes]
+    known = [(short_name(net.nodes[k]), shape_text(net.nodes[k].type)) for k in box.nodes]
     groups = [(*each, len(list(group))) for each, group in itertools.groupby(known)]
     counts = [count for _, _, count in groups]
     rows = [
@@ -298,18 +332,3 @@ def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:
         return rows
     left = len(known) - sum(counts[: _MOST_ROWS - 1])
     return [*rows[: _MOST_ROWS - 1], (f"and {left} more operators", "", "")]
-
-
-def share_text(share: float) -> str:
-    """As 12.3%; what would round to nothing as "under 0.1%"."""
-    return "under 0.1%" if 0 < share < 0.0005 else f"{share:.1%}"
-
-
-def shape_text(types: str) -> str:
-    """float32[1, 64, 56, 56] as 1x64x56x56; the element type where it is another."""
-    shapes = []
-    for one in types.replace("] ", "]|").split("|"):
-        kind, _, dims = one.rstrip("]").partition("[")
-        shape = "x".join(dims.split(", ")) or "scalar"
-        shapes.append(shape if kind in ("float32", "") else f"{kind} {shape}")
-    return " ".join(shapes) if types else ""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from ..boxes import Box, BoxGraph, Edge
 from ..net import Net
-from .parts import Box, BoxGraph, Edge
 
 MOST_BOXES = 20  # of parts: what a screen or a page holds
 _FEWEST_INPUTS = 4
@@ -21,11 +21,11 @@ _FEWEST_INPUTS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Fold(Box):
-    """Several parts, or several inputs, as one box; backend: that of all its parts, or "" where
-    they have several; type: "" where others read what several of them give; seconds: the sum of
-    those that are known."""
+    """Several parts, or several inputs, as one box. Its backend is "" where its parts have several,
+    its type "" where others read what several of them give, its seconds the sum of those that are
+    known."""
 
-    boxes: tuple[Box, ...] = ()
+    boxes: tuple[Box, ...] = ()  # that it holds
 
     @property
     def count(self) -> str:
@@ -35,7 +35,7 @@ class Fold(Box):
         return f"{known} of {total} parts measured" if 0 < known < total else f"{total} parts"
 
     def by_backend(self) -> dict[str, list[Box]]:
-        """Its parts, those of the backend with the most time first."""
+        """Return its parts, those of the backend with the most time first."""
         found: dict[str, list[Box]] = {}
         for box in self.boxes:
             found.setdefault(box.backend, []).append(box)
@@ -43,8 +43,8 @@ class Fold(Box):
 
 
 def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:
-    """The graph with at most so many boxes of parts; inputs have the boxes that parts leave, and
-    four at least. The graph itself where nothing is folded."""
+    """Return the graph with at most so many boxes of parts; inputs have the boxes that parts leave,
+    and four at least. The graph itself where nothing is folded."""
     order = graph.order()
     inputs = [k for k in order if graph.boxes[k].kind == "input"]
     parts = [k for k in order if graph.boxes[k].kind in ("part", "rest")]
@@ -73,8 +73,8 @@ def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:
 
 
 def _runs(boxes: Sequence[Box], order: Sequence[int], most: int) -> list[list[int]]:
-    """At most so many runs of the order. Of pairs that take equally long, such as what nobody
-    measured, the one of the fewest boxes is folded first."""
+    """Return at most so many runs of the order. Of pairs that take equally long, such as what
+    nobody measured, the one of the fewest boxes is folded first."""
     runs = [[k] for k in order]
     sizes = [(boxes[k].seconds or 0.0, 1) for k in order]
     while len(runs) > most:
@@ -86,7 +86,8 @@ def _runs(boxes: Sequence[Box], order: Sequence[int], most: int) -> list[list[in
 
 
 def _one(boxes: Sequence[Box], net: Net, gives: str) -> Box:
-    """What boxes that are folded look like; `gives`: the type of what others read of them."""
+    """Return what boxes that are folded look like; `gives`: the type of what others read of
+    them."""
     if len(boxes) == 1:
         return boxes[0]
     nodes = tuple(node for box in boxes for node in box.nodes)

@@ -11,16 +11,16 @@ import itertools
 from typing import Any
 
 from ...errors import CollageError
-from .draw import EDGE, INK, Picture
-from .palette import Look
+from ..looks import Look
+from .draw import EDGE, Area, Font, Picture
 
 _LARGEST = 14000.0  # points; no reader takes pages of more than 14,400
 _FONTS = {False: "Helvetica", True: "Helvetica-Bold"}
 
 
 def to_pdf(picture: Picture) -> bytes:
-    """The file's bytes; a picture that is larger than a page may be is made smaller. CollageError
-    without reportlab."""
+    """Return the file's bytes; a picture that is larger than a page may be is made smaller.
+    CollageError without reportlab."""
     try:
         from reportlab.pdfgen.canvas import Canvas
     except ImportError:
@@ -44,25 +44,25 @@ class _PdfPen:
     def __init__(self, canvas: Any, height: float) -> None:
         self._canvas, self._height = canvas, height
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
-    ) -> None:
+    def box(self, area: Area, fill: str, line: str, radius: float) -> None:
         self._canvas.setFillColor(fill)
         self._canvas.setStrokeColor(line)
         self._canvas.setLineWidth(1)
-        self._canvas.roundRect(x, self._height - y - height, width, height, radius, fill=1)
+        bottom = self._height - area.y - area.height
+        self._canvas.roundRect(area.x, bottom, area.width, area.height, radius, fill=1)
 
-    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None:
-        canvas, bottom = self._canvas, self._height - y - height
+    def band(self, area: Area, look: Look) -> None:
+        canvas, bottom = self._canvas, self._height - area.y - area.height
+        area = Area(area.x, bottom, area.width, area.height)
         canvas.saveState()
         path = canvas.beginPath()
-        path.roundRect(x, bottom, width, height, min(6.0, width / 3))
+        path.roundRect(area.x, bottom, area.width, area.height, min(6.0, area.width / 3))
         canvas.clipPath(path, stroke=0)
         canvas.setFillColor(look.colour)
-        canvas.rect(x, bottom, width, height, stroke=0, fill=1)
+        canvas.rect(area.x, bottom, area.width, area.height, stroke=0, fill=1)
         canvas.setStrokeColor("#ffffff")
         canvas.setLineWidth(1.4)
-        _hatch(canvas, look.pattern, x, bottom, width, height)
+        _hatch(canvas, look.pattern, area)
         canvas.restoreState()
 
     def curve(self, points: list[tuple[float, float]]) -> None:
@@ -77,34 +77,34 @@ class _PdfPen:
 
     def text(
         self,
-        x: float,
-        y: float,
+        at: tuple[float, float],
         words: str,
-        size: float,
-        colour: str = INK,
-        is_bold: bool = False,
+        font: Font,
+        *,
         anchor: str = "start",
         room: float | None = None,
     ) -> None:
-        canvas, font = self._canvas, _FONTS[is_bold]
+        canvas, name, size = self._canvas, _FONTS[font.is_bold], font.size
         # The fonts that every reader has know Latin letters alone.
         words = words.encode("latin-1", "replace").decode("latin-1")
-        if room is not None and canvas.stringWidth(words, font, size) > room:
-            while words and canvas.stringWidth(f"{words}...", font, size) > room:
+        if room is not None and canvas.stringWidth(words, name, size) > room:
+            while words and canvas.stringWidth(f"{words}...", name, size) > room:
                 words = words[:-1]
             words += "..."
-        canvas.setFillColor(colour)
-        canvas.setFont(font, size)
+        canvas.setFillColor(font.colour)
+        canvas.setFont(name, size)
         draws = {
             "start": canvas.drawString,
             "middle": canvas.drawCentredString,
             "end": canvas.drawRightString,
         }
-        draws[anchor](x, self._height - y, words)
+        draws[anchor](at[0], self._height - at[1], words)
 
 
-def _hatch(canvas: Any, pattern: str, x: float, bottom: float, width: float, height: float) -> None:
-    """The strokes of a pattern over an area to which the canvas is clipped."""
+def _hatch(canvas: Any, pattern: str, area: Area) -> None:
+    """Draw the strokes of a pattern over an area, here from its lower side, to which the canvas is
+    clipped."""
+    x, bottom, width, height = area.x, area.y, area.width, area.height
     step = 6.0
     count = int((width + height) / step) + 1
     for k in range(count):

@@ -6,8 +6,8 @@ from __future__ import annotations
 import itertools
 from xml.sax.saxutils import escape, quoteattr
 
-from .draw import EDGE, INK, LETTERS, Picture, text_width
-from .palette import PATTERNS, Look
+from ..looks import PATTERNS, Look
+from .draw import EDGE, LETTERS, Area, Font, Picture, text_width
 
 _PATHS = {
     "up": "M-1 7L7 -1",
@@ -20,7 +20,7 @@ _PATHS = {
 
 
 def to_svg(picture: Picture) -> str:
-    """The file's text."""
+    """Return the file's text."""
     pen = _SvgPen()
     picture.draw(pen)
     width, height = f"{picture.width:.0f}", f"{picture.height:.0f}"
@@ -43,14 +43,11 @@ class _SvgPen:
     def __init__(self) -> None:
         self.lines: list[str] = []
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, line: str, radius: float
-    ) -> None:
-        place = _place(x, y, width, height, radius)
-        self.lines.append(f'<rect {place} fill="{fill}" stroke="{line}"/>')
+    def box(self, area: Area, fill: str, line: str, radius: float) -> None:
+        self.lines.append(f'<rect {_place(area, radius)} fill="{fill}" stroke="{line}"/>')
 
-    def band(self, x: float, y: float, width: float, height: float, look: Look) -> None:
-        place = _place(x, y, width, height, min(6.0, width / 3))
+    def band(self, area: Area, look: Look) -> None:
+        place = _place(area, min(6.0, area.width / 3))
         self.lines.append(f'<rect {place} fill="{look.colour}"/>')
         if look.pattern != PATTERNS[0]:
             self.lines.append(f'<rect {place} fill="url(#{look.pattern})"/>')
@@ -67,28 +64,28 @@ class _SvgPen:
 
     def text(
         self,
-        x: float,
-        y: float,
+        at: tuple[float, float],
         words: str,
-        size: float,
-        colour: str = INK,
-        is_bold: bool = False,
+        font: Font,
+        *,
         anchor: str = "start",
         room: float | None = None,
     ) -> None:
+        (x, y), size = at, font.size
         if not words:
             return
         shown = words
-        if room is not None and text_width(words, size, is_bold) > room:
-            shown = words[: max(1, int(room / size / LETTERS[is_bold]) - 1)] + "…"
-        weight = ' font-weight="600"' if is_bold else ""
+        if room is not None and text_width(words, size, font.is_bold) > room:
+            shown = words[: max(1, int(room / size / LETTERS[font.is_bold]) - 1)] + "…"
+        weight = ' font-weight="600"' if font.is_bold else ""
         # What was cut is seen by hovering.
         title = f"<title>{escape(words)}</title>" if shown != words else ""
         self.lines.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill={quoteattr(colour)} '
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill={quoteattr(font.colour)} '
             f'text-anchor="{anchor}"{weight}>{escape(shown)}{title}</text>'
         )
 
 
-def _place(x: float, y: float, width: float, height: float, radius: float) -> str:
-    return f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{radius:.1f}"'
+def _place(area: Area, radius: float) -> str:
+    sides = f'width="{area.width:.1f}" height="{area.height:.1f}" rx="{radius:.1f}"'
+    return f'x="{area.x:.1f}" y="{area.y:.1f}" {sides}'

@@ -4,13 +4,13 @@
 import json
 
 import pytest
-from made_reports import made_report
-from tvm.relay.collage.report.picture.arranged import arrange, page_plans
+from made_reports import made, made_report, record
+from tvm.relay.collage.report.html.arranged import arrange, page_plans
 
 
 @pytest.fixture(scope="module")
 def function():
-    [found] = json.loads(json.dumps(arrange(made_report(3)), default=list))
+    [found] = json.loads(json.dumps(arrange(made(3)), default=list))
     return found
 
 
@@ -30,13 +30,13 @@ def test_every_plan_has_all_operators_once(function):
 def test_a_page_holds_all_plans_that_were_compared_and_the_fastest_that_were_tried():
     report = made_report(1, trials=30)
     seconds = {row["name"]: row["seconds"] for row in report["graph_search"]["trials"]}
-    names = page_plans(report)
+    names = page_plans(record(report))
     assert names[:4] == ["collage", "alpha", "beta", "tvm"] and len(names) == 16
     tried = [seconds[name] for name in names[4:]]
     assert tried == sorted(filter(None, seconds.values()))[:12]
-    assert page_plans(report, "trial-5")[0] == "trial-5"  # asked for, though it failed
+    assert page_plans(record(report), "trial-5")[0] == "trial-5"  # asked for, though it failed
     report["graph_search"] = None
-    assert len(page_plans(report)) == 34
+    assert len(page_plans(record(report))) == 34
 
 
 def test_boxes_of_several_operators_share_insides(function):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A colour and a pattern for each backend of a report: to be told apart by those who see colours
-differently, and on paper. Test: report/picture/test_parts.py.
+differently, and on paper. Test: report/test_looks.py.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import dataclasses
 import zlib
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
-from typing import Any
 
-from ...backends import list_backends
-from ...plans.competing import TVM_ALONE
-from ..net import FREE, host_kind
+from ..plans.names import TVM_ALONE
+from .record import Report
+
+# As placements call who runs what launches no kernel.
+FREE = "host"
 
 # Okabe and Ito's colours, which all kinds of sight tell apart, beside grey for TVM. Their yellow is
 # darker here, so that it is seen on white.
@@ -24,32 +25,27 @@ PATTERNS = ("plain", "up", "dots", "across", "down", "cross", "rings")
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How a backend is drawn; pattern: one of PATTERNS."""
+    """How a backend is drawn."""
 
-    colour: str
-    pattern: str
-
-
-def report_looks(report: dict[str, Any]) -> dict[str, Look]:
-    """Of all backends of a report, so that every picture of any of its plans has the same."""
-    names = {row["backend"] for row in report["placement"]}
-    for function in report["functions"]:
-        names |= {row["name"] for row in function["graph"]["backends"] if row["is_external"]}
-    for function in report["placements"]["functions"]:
-        names |= {part["backend"] for part in function["parts"]}
-    return looks_of(names - {host_kind(report), FREE}, report.get("colours"))
+    colour: str  # as #rrggbb
+    pattern: str  # one of PATTERNS
 
 
-def declared_colours() -> dict[str, str]:
-    """By backend, of those that are registered in this process and declare one."""
-    return {each.name: each.colour for each in list_backends() if each.colour}
+def report_looks(report: Report) -> dict[str, Look]:
+    """Return the looks of all backends of a report, so that every picture of any of its plans has
+    the same."""
+    names = {row.backend for row in report.placement}
+    for function in report.functions:
+        backends = function.graph.backends if function.graph else ()
+        names |= {row.name for row in backends if row.is_external}
+    for placed in report.placements.functions if report.placements else ():
+        names |= {part.backend for part in placed.parts}
+    return looks_of(names - {report.host_kind, FREE}, report.colours)
 
 
-def looks_of(backends: Iterable[str], colours: Mapping[str, str] | None = None) -> dict[str, Look]:
-    """By backend, TVM first. `colours`: what backends declared where the report was made; of a
-    report from before that was kept, what those declare that are registered here. Those of one
-    colour differ in their patterns."""
-    declared = colours or declared_colours()
+def looks_of(backends: Iterable[str], declared: Mapping[str, str]) -> dict[str, Look]:
+    """Return the looks by backend, TVM first. `declared`: the colours that backends declare. Those
+    of one colour differ in their patterns."""
     looks = {TVM_ALONE: Look(_GREY, PATTERNS[0])}
     for name in sorted(set(backends) - {TVM_ALONE}, key=lambda name: (name not in declared, name)):
         used = Counter(look.colour for look in looks.values())
@@ -60,14 +56,14 @@ def looks_of(backends: Iterable[str], colours: Mapping[str, str] | None = None) 
 
 
 def _free_colour(name: str, used: Counter[str], declared: Container[str]) -> str:
-    """A colour that the fewest backends of this picture have, if possible one that none declares;
-    the backend's name says which of several."""
+    """Return a colour that the fewest backends of this picture have, if possible one that none
+    declares; the backend's name says which of several."""
     start = zlib.crc32(name.encode()) % len(_COLOURS)
     turned = _COLOURS[start:] + _COLOURS[:start]
     return min(turned, key=lambda colour: (used[colour], colour in declared))
 
 
 def mixed(colour: str, share: float) -> str:
-    """A colour thinned with white."""
+    """Return a colour thinned with white."""
     parts = (int(colour[k : k + 2], 16) for k in (1, 3, 5))
     return "#" + "".join(f"{round(255 - share * (255 - part)):02x}" for part in parts)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A partitioned module as a picture in Graphviz's DOT: parts and operators, coloured by backend.
 
-Test: report/test_graph.py.
+Test: report/test_dot.py.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from tvm import relay
 
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import nodes_of, operands_of
-from .picture.palette import Look, mixed
-from .placement import label_of, operators_of
+from .facts import label_of
+from .looks import Look, mixed
+from .make import operators_of
 
 # How much of a backend's colour a box has, so that its text is read.
 _TINT = 0.45
@@ -27,9 +28,9 @@ _OTHERS = (relay.If, relay.Match, relay.RefCreate, relay.RefRead, relay.RefWrite
 
 
 def to_dot(mod: tvm.IRModule, host: str, looks: Mapping[str, Look]) -> str:
-    """The graph of `mod`, made for the host target, whose external parts are functions with a
-    Compiler attribute; `host` names what runs the other operators; `looks` those of all backends
-    (palette.report_looks). Constants are left out.
+    """Return the graph of `mod`, made for the host target, whose external parts are functions with
+    a Compiler attribute; `host` names what runs the other operators; `looks` those of all backends
+    (looks.report_looks). Constants are left out.
 
     Each function that is no part is a cluster, main the first. `dot -Tsvg` makes a picture of it.
     """
@@ -56,14 +57,14 @@ class _Drawing:
         self._count = 0
 
     def draw(self, function: relay.Function) -> list[str]:
-        """Lines for the nodes of one function and their edges."""
+        """Return lines for the nodes of one function and their edges."""
         lines: list[str] = []
         ids: dict[Any, str] = {}
         nodes = nodes_of(function.body)  # children first, so that what one takes stands before it
         bound = {node.var: node.value for node in nodes if isinstance(node, relay.Let)}
 
         def sources(value: Any) -> list[str]:
-            """The drawn nodes whose values reach `value`, through tuples and bindings."""
+            """Return the drawn nodes whose values reach `value`, through tuples and bindings."""
             found: list[str] = []
             waiting = [value]
             while waiting:
@@ -110,7 +111,7 @@ class _Drawing:
 
 
 def _taken(node: Any) -> list[Any]:
-    """What a node computes from."""
+    """Return what a node computes from."""
     if isinstance(node, relay.Let):
         return [node.body]
     if isinstance(node, relay.If):
@@ -127,6 +128,6 @@ def _taken(node: Any) -> list[Any]:
 
 
 def _quoted(text: str) -> str:
-    """A string of DOT; a line break stays one."""
+    """Return a string of DOT; a line break stays one."""
     text = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
     return f'"{text}"'

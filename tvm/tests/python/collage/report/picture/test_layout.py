@@ -5,7 +5,7 @@ import itertools
 import random
 
 import pytest
-from tvm.relay.collage.report.picture.layers import BEND_WIDTH, GAP, lay_out
+from tvm.relay.collage.report.picture.layout import BEND_WIDTH, GAP, lay_out
 
 
 def layer_of(layout):

@@ -3,8 +3,8 @@
 
 import pytest
 from tvm.relay.collage.costs.cost import CostStatus, PartCost
-from tvm.relay.collage.report.instead import Alternatives
-from tvm.relay.collage.report.layers import Part
+from tvm.relay.collage.report.alternatives import Alternatives
+from tvm.relay.collage.report.net import Part
 from tvm.relay.collage.views.function_report import CostedCandidate, FunctionGraph, GraphNode
 
 # A chain 0 -> 1 -> 2 -> 3; node 2 launches no kernel.
@@ -14,7 +14,7 @@ NODES = tuple(
     )
     for k in range(4)
 )
-PARTS = [Part("a", frozenset({0, 1}), 10.0), Part("b", frozenset({2, 3}), 4.0)]
+PARTS = [Part("a", (0, 1), 10.0), Part("b", (2, 3), 4.0)]
 
 
 def alternatives(*rows, transitions=None):

@@ -3,7 +3,7 @@
 
 The usual four steps: layers by longest paths, long edges as chains of bends, an order in each layer
 by barycentres, places by least squares. A box's long edges share one chain. Preconditions: boxes
-are numbered from 0; edges have no cycle. Test: report/picture/test_layers.py.
+are numbered from 0; edges have no cycle. Test: report/picture/test_layout.py.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ import dataclasses
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 
+from ..boxes import Box, BoxGraph
+
+BOX_WIDTH = 248.0
+_NAMED_WIDTH = 132.0  # of inputs and outputs
 GAP = 28.0  # between boxes of a layer
 BEND_WIDTH = 6.0
 _BEND_GAP = 12.0
@@ -24,16 +28,12 @@ _BOX_WEIGHT = 1e4  # bends make room for boxes
 
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """Where boxes and bends are: items, the boxes first.
+    """The places of boxes and bends: items, the boxes first."""
 
-    layers: items from left to right. x: each item's middle. widths: each item's. routes: for each
-    edge that was given the bends on its way, downward.
-    """
-
-    layers: list[list[int]]
-    x: list[float]
-    widths: list[float]
-    routes: list[list[int]]
+    layers: list[list[int]]  # items from left to right
+    x: list[float]  # each item's middle
+    widths: list[float]  # each item's
+    routes: list[list[int]]  # for each edge that was given the bends on its way, downward
 
     @property
     def width(self) -> float:
@@ -46,8 +46,8 @@ def lay_out(
     top: Collection[int] = (),
     bottom: Collection[int] = (),
 ) -> Layout:
-    """Boxes of these widths; those of `top` stand in the first layer, those of `bottom` in the
-    last, whatever is between them and their neighbours."""
+    """Place boxes of these widths; those of `top` stand in the first layer, those of `bottom` in
+    the last, whatever is between them and their neighbours."""
     depth = _layers_of(len(widths), edges, top, bottom)
     bends = _Bends(depth, edges)
     all_widths = [*widths, *[BEND_WIDTH] * len(bends.layer)]
@@ -57,10 +57,23 @@ def lay_out(
     return Layout(order, x, all_widths, bends.routes)
 
 
+def box_width(box: Box) -> float:
+    """Return how wide the page has a box, and a picture at least."""
+    return _NAMED_WIDTH if box.is_named else BOX_WIDTH
+
+
+def lay_out_boxes(graph: BoxGraph, widths: Sequence[float] | None = None) -> Layout:
+    """Place the boxes, which are as wide as given, or as the page has them; edges in the graph's
+    order."""
+    widths = widths or [box_width(box) for box in graph.boxes]
+    return lay_out(widths, [(edge.source, edge.target) for edge in graph.edges])
+
+
 def _layers_of(
     count: int, edges: Sequence[tuple[int, int]], top: Collection[int], bottom: Collection[int]
 ) -> list[int]:
-    """The longest path to each box; what nothing leads to stands right above its first reader."""
+    """Return the longest path to each box; what nothing leads to stands right above its first
+    reader."""
     after, before = _neighbours(count, edges)
     depth = [0] * count
     waiting = [len(sources) for sources in before]
@@ -85,7 +98,7 @@ def _layers_of(
 def _neighbours(
     count: int, edges: Iterable[tuple[int, int]]
 ) -> tuple[list[list[int]], list[list[int]]]:
-    """What each item leads to, and what leads to it."""
+    """Return what each item leads to, and what leads to it."""
     after: list[list[int]] = [[] for _ in range(count)]
     before: list[list[int]] = [[] for _ in range(count)]
     for source, target in edges:
@@ -95,10 +108,10 @@ def _neighbours(
 
 
 class _Bends:
-    """layer: of each bend. links: edges between items of neighbouring layers, each once."""
+    """The bends of long edges."""
 
     def __init__(self, depth: Sequence[int], edges: Sequence[tuple[int, int]]) -> None:
-        self.layer: list[int] = []
+        self.layer: list[int] = []  # of each bend
         self.routes: list[list[int]] = []
         links: dict[tuple[int, int], None] = {}
         chains: dict[int, list[int]] = {}
@@ -111,11 +124,11 @@ class _Bends:
             route = chain[: span - 1]
             self.routes.append(route)
             links.update(dict.fromkeys(itertools.pairwise([source, *route, target])))
-        self.links = list(links)
+        self.links = list(links)  # edges between items of neighbouring layers, each once
 
 
 def _ordered(depth: Sequence[int], links: list[tuple[int, int]]) -> list[list[int]]:
-    """Items of each layer from left to right, with few crossings."""
+    """Return items of each layer from left to right, with few crossings."""
     after, before = _neighbours(len(depth), links)
     layers = _by_depth_first(depth, after, before)
     best, fewest = [list(layer) for layer in layers], _crossings(layers, after)
@@ -143,7 +156,7 @@ def _ordered(depth: Sequence[int], links: list[tuple[int, int]]) -> list[list[in
 def _by_depth_first(
     depth: Sequence[int], after: list[list[int]], before: list[list[int]]
 ) -> list[list[int]]:
-    """Each layer in the order in which a walk from the inputs, depth first, comes by."""
+    """Return each layer in the order in which a walk from the inputs, depth first, comes by."""
     layers: list[list[int]] = [[] for _ in range(max(depth, default=-1) + 1)]
     seen = [False] * len(depth)
     for start in range(len(depth)):
@@ -158,7 +171,7 @@ def _by_depth_first(
 
 
 def _crossings(layers: list[list[int]], after: list[list[int]]) -> int:
-    """How many pairs of links cross, by a tree of counts (Fenwick)."""
+    """Count the pairs of links that cross, by a tree of counts (Fenwick)."""
     total = 0
     for layer, below in itertools.pairwise(layers):
         place = {item: i for i, item in enumerate(below)}
@@ -184,7 +197,7 @@ def _crossings(layers: list[list[int]], after: list[list[int]]) -> int:
 def _placed(
     layers: list[list[int]], widths: Sequence[float], links: list[tuple[int, int]], boxes: int
 ) -> list[float]:
-    """The middle of each item: near its neighbours', no two of a layer too close."""
+    """Return the middle of each item: near its neighbours', no two of a layer too close."""
     near: list[list[list[tuple[int, float]]]] = [[[] for _ in widths] for _ in range(2)]
     for source, target in links:
         pull = _PULL[(source >= boxes) + (target >= boxes)]
@@ -215,7 +228,7 @@ def _placed(
 
 
 def _median(places: list[tuple[float, float]], usual: float) -> float:
-    """The weighted median, so that what most want is had exactly: a trunk is straight."""
+    """Return the weighted median, so that what most want is had exactly: a trunk is straight."""
     if not places:
         return usual
     half = sum(weight for _, weight in places) / 2
@@ -231,7 +244,7 @@ def _median(places: list[tuple[float, float]], usual: float) -> float:
 
 
 def _offsets(layer: Sequence[int], widths: Sequence[float], boxes: int) -> list[float]:
-    """The middles of a layer's items packed as closely as may be, the first at 0."""
+    """Return the middles of a layer's items packed as closely as may be, the first at 0."""
     places = [0.0]
     for one, two in itertools.pairwise(layer):
         gap = GAP if one < boxes and two < boxes else _BEND_GAP
@@ -240,8 +253,8 @@ def _offsets(layer: Sequence[int], widths: Sequence[float], boxes: int) -> list[
 
 
 def _spread(wanted: list[float], weights: list[float], offsets: list[float]) -> list[float]:
-    """The places nearest to those wanted, by weighted squares, that are as far apart as `offsets`
-    at least: what is too close is pooled (isotonic regression)."""
+    """Return the places nearest to those wanted, by weighted squares, that are as far apart as
+    `offsets` at least: what is too close is pooled (isotonic regression)."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for want, weight, offset in zip(wanted, weights, offsets):
         mean, count = want - offset, 1

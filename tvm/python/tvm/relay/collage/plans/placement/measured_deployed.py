@@ -18,16 +18,16 @@ from typing import Any, NamedTuple
 
 import tvm
 
-from ..candidate.candidate import CandidateModule, candidate_module, deployable_module
-from ..compile import build_library, host_target, prepare
-from ..costs.kernel import KernelChoice, with_kernels
-from ..estimators.row import build_options, tuning_records
-from ..measure.builder import build_module
-from ..measure.options import MeasureOptions
-from ..measure.profiler.compiled_kernels import Kernel, kernels_of
-from ..plans.placement import PlacedPart, Placement
-from ..plans.placement.replay import apply_placement, part_modules, parts_of
-from ..relay_util.external import TVM_BACKEND
+from ...candidate.candidate import CandidateModule, candidate_module, deployable_module
+from ...compile import build_library, host_target, prepare
+from ...costs.kernel import KernelChoice, with_kernels
+from ...estimators.row import build_options, tuning_records
+from ...measure.builder import build_module
+from ...measure.options import MeasureOptions
+from ...measure.profiler.compiled_kernels import Kernel, kernels_of
+from ...relay_util.external import TVM_BACKEND
+from . import PlacedPart, Placement
+from .replay import apply_placement, part_modules, parts_of
 
 # Cause -> what TVM's passes do to the kernels of its own parts. Anything else is "unexplained".
 CAUSES = {

@@ -9,9 +9,9 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay.collage.report import to_dot
-from tvm.relay.collage.report.picture.palette import looks_of
+from tvm.relay.collage.report.looks import looks_of
 
-LOOKS = looks_of(["alpha", "beta"])
+LOOKS = looks_of(["alpha", "beta"], {})
 
 TWO_BACKENDS = """
 #[version = "0.0.5"]

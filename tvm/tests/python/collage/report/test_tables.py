@@ -12,16 +12,19 @@ import tvm
 from rich.console import Console
 from tvm import relay
 from tvm.relay.collage import optimizer
+from tvm.relay.collage.costs.compared import Ratio
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
-from tvm.relay.collage.costs.statistics import median_interval
+from tvm.relay.collage.files.records import to_json
 from tvm.relay.collage.measure import Comparison, Cost
+from tvm.relay.collage.measure.race.comparison import compare_plans
 from tvm.relay.collage.optimizer import Result
 from tvm.relay.collage.plans.graph_search import GuardResult
-from tvm.relay.collage.report import compare_plans, is_single, plan_table, print_report
+from tvm.relay.collage.plans.names import is_single
+from tvm.relay.collage.report import head_lines, plan_table, print_report
 from tvm.relay.collage.report.facts import ratio_text
-from tvm.relay.collage.report.head import head_lines
-from tvm.relay.collage.report.placement import label_of, placement_of
+from tvm.relay.collage.report.make import placement_of
+from tvm.relay.collage.report.record import PlacedOps
 from tvm.relay.collage.views.function_report import (
     CostsAsked,
     FunctionReport,
@@ -119,10 +122,8 @@ def result(plan="collage", guard=True):
 
 
 def printed(item, width=140):
-    from tvm.relay.collage.report import print_result
-
     stream = io.StringIO()
-    print_result(item, Console(file=stream, width=width))
+    print_report(item.record, Console(file=stream, width=width))
     return stream.getvalue()
 
 
@@ -154,7 +155,7 @@ def test_a_failed_plan_keeps_its_reason_and_is_nobodys_best():
     assert row["seconds"] is None and row["ratio_to_best_single"] is None
     assert row["output_error"] is None  # JSON has no infinity
     rows = compare_plans([failed("tvm"), comparison("collage", 1.0)], ["tvm"])
-    assert rows[1]["ratio_to_best_single"] is None  # there is no single backend to compare with
+    assert rows[1].ratio_to_best_single is None  # there is no single backend to compare with
 
 
 def test_a_plan_that_is_equal_to_another_says_so_beside_its_figure():
@@ -162,8 +163,8 @@ def test_a_plan_that_is_equal_to_another_says_so_beside_its_figure():
     rows = compare_plans(
         [one, dataclasses.replace(one, name="collage", same_as="other")], ["other"]
     )
-    assert [row["same_as"] for row in rows] == ["", "other"]
-    assert rows[0]["seconds"] == rows[1]["seconds"] and not rows[1]["is_chosen"]
+    assert [row.same_as for row in rows] == ["", "other"]
+    assert rows[0].seconds == rows[1].seconds and not rows[1].is_chosen
     stream = io.StringIO()
     Console(file=stream, width=140).print(plan_table(rows))
     [line] = [text for text in stream.getvalue().splitlines() if " collage " in text]
@@ -177,7 +178,7 @@ def test_rounds_that_depend_on_each_other_are_said_beside_the_interval():
     drifting = Comparison("collage", Cost.measured(slow_spell), None, 0.0, slow_spell)
     told = dataclasses.replace(comparison("other", 1.0), is_dependent=True)
     rows = compare_plans([alone, drifting, told, failed("broken")], ["tvm"])
-    assert [row["is_dependent"] for row in rows] == [False, True, True, False]
+    assert [row.is_dependent for row in rows] == [False, True, True, False]
     stream = io.StringIO()
     Console(file=stream, width=200).print(plan_table(rows))
     marked = [line for line in stream.getvalue().splitlines() if "interval is too narrow" in line]
@@ -190,16 +191,7 @@ def test_rounds_that_both_ran_are_compared():
     full = Comparison("tvm", Cost.measured(samples), None, 0.0, samples)
     short = Comparison("collage", Cost.measured([2.0] * 6), None, 0.0, (2.0,) * 6)
     rows = compare_plans([full, short], ["tvm"])
-    assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.5, "high": 0.5}
-
-
-def test_a_ratio_has_its_interval_but_beside_itself():
-    def text(*samples):
-        return ratio_text({"ratio_to_best_single": median_interval(samples).to_json()})
-
-    assert text(*[0.9] * 3, 1.0, 1.1, *[1.2] * 2) == "1.000 [0.900, 1.200] x"
-    assert text(*[1.0] * 6) == "1.000 x"
-    assert ratio_text({"ratio_to_best_single": None}) == "-"
+    assert rows[1].ratio_to_best_single == Ratio(0.5, 0.5, 0.5)
 
 
 def test_too_few_rounds_bound_nothing_and_the_report_says_so():
@@ -208,9 +200,9 @@ def test_too_few_rounds_bound_nothing_and_the_report_says_so():
         for name, seconds in (("tvm", 1.0), ("collage", 2.0))
     ]
     rows = compare_plans(few, ["tvm"])
-    assert json.loads(json.dumps(rows, allow_nan=False)) == rows
-    assert rows[1]["ratio_to_best_single"] == {"value": 0.5, "low": 0.0, "high": None}
-    assert (rows[1]["low"], rows[1]["high"]) == (None, None)
+    assert json.loads(json.dumps(to_json(rows), allow_nan=False)) == to_json(rows)
+    assert rows[1].ratio_to_best_single == Ratio(0.5, 0.0, None)
+    assert (rows[1].low, rows[1].high) == (None, None)
     assert ratio_text(rows[0]) == "1.000 x"
     assert ratio_text(rows[1]) == "0.500 x (too few rounds to be sure)"
     stream = io.StringIO()
@@ -224,9 +216,9 @@ def test_the_best_backend_is_the_one_that_is_faster_in_the_rounds_of_both():
     samples = (1.0,) * 6 + (3.0,) * 18
     stayed = Comparison("other", Cost.measured(samples), None, 0.0, samples)
     for order in ([left, stayed], [stayed, left]):
-        rows = {row["name"]: row for row in compare_plans(order, ["tvm", "other"])}
-        assert rows["other"]["ratio_to_best_single"]["value"] == 1.0
-        assert rows["tvm"]["ratio_to_best_single"]["value"] == pytest.approx(1 / 1.1)
+        rows = {row.name: row for row in compare_plans(order, ["tvm", "other"])}
+        assert rows["other"].ratio_to_best_single.value == 1.0
+        assert rows["tvm"].ratio_to_best_single.value == pytest.approx(1 / 1.1)
 
 
 def test_single_plans_are_those_that_no_search_made():
@@ -338,12 +330,14 @@ def test_estimated_costs_are_marked_and_what_is_free_is_not():
 @pytest.mark.parametrize("factor, is_explained", [(1, False), (9, True)])
 def test_parts_that_do_not_add_up_to_the_plan_are_explained(factor, is_explained):
     """Under the table that shows both figures, as in the other forms (test_times.py)."""
-    report = result().to_json()
-    [whole] = [row["seconds"] for row in report["plans"] if row["name"] == "collage"]
-    rows = report["functions"][0]["parts"]
-    count = sum(row["count"] for row in rows)
-    for row in rows:
-        row.update(seconds=factor * whole / count, status="measured", busy=row["count"])
+    report = result().record
+    [function] = report.functions
+    count = sum(row.count for row in function.parts)
+    seconds = factor * report.seconds_of("collage") / count
+    parts = tuple(
+        dataclasses.replace(row, seconds=seconds, busy=row.count) for row in function.parts
+    )
+    report = dataclasses.replace(report, functions=(dataclasses.replace(function, parts=parts),))
     stream = io.StringIO()
     print_report(report, Console(file=stream, width=200))
     said = ": these costs were measured beside other work; search again on a quiet machine"
@@ -392,16 +386,10 @@ def test_a_function_that_was_left_alone_is_one_line():
 
 def test_placement_is_read_from_the_module_that_ships():
     rows = placement_of(partitioned_module(), "tvm")
-    assert rows == [
-        {"backend": "other", "ops": "nn.relu", "parts": 1, "operators": 1},
-        {"backend": "tvm", "ops": "exp x2, sqrt", "parts": None, "operators": 3},
-    ]
-
-
-def test_long_labels_are_tallied():
-    assert label_of(["add", "exp"]) == "add, exp"
-    names = ["add"] * 5 + [f"op{k}" for k in range(9)]
-    assert label_of(names).startswith("add x5, op0, ") and label_of(names).endswith(", 2 others")
+    assert rows == (
+        PlacedOps("other", "nn.relu", 1, 1),
+        PlacedOps("tvm", "exp x2, sqrt", None, 3),
+    )
 
 
 def test_what_came_of_schedules_of_other_kernels_is_one_line():
@@ -435,7 +423,7 @@ def test_tables_show_what_the_json_holds():
     # One module under two names.
     [first, *rest] = other.guard.comparisons
     other.guard.comparisons[:] = [dataclasses.replace(first, same_as="tvm"), *rest]
-    assert "not what ships" not in printed(other)
+    assert "not what ships" not in printed(dataclasses.replace(other))
 
 
 def test_show_prints(capsys):
@@ -443,7 +431,7 @@ def test_show_prints(capsys):
     short = capsys.readouterr().out
     result().show(details=True)
     long = capsys.readouterr().out
-    assert short.splitlines() == list(head_lines(result().to_json()))
+    assert short.splitlines() == list(head_lines(result().record))
     assert long.startswith(short) and "Plans end to end" in long
 
 

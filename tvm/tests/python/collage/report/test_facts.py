@@ -1,34 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The three lines of a report."""
+"""What is said of a report: the three lines, names, shapes, shares."""
+
+import dataclasses
 
 import pytest
-from tvm.relay.collage.report.head import MORE, head_lines
+from made_reports import made
+from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
+from tvm.relay.collage.report import head_lines
+from tvm.relay.collage.report.facts import MORE, label_of, ratio_text, shape_text, share_text
+from tvm.relay.collage.report.record import CostCounts, PlacedOps
 
 
 def ratio_of(value):
-    return value and {"value": value, "low": value - 0.05, "high": value + 0.05}
+    return value and Ratio(value, value - 0.05, value + 0.05)
 
 
-def plan(name, seconds, *, single=False, chosen=False, ratio=None, takes=None, same_as=""):
-    return {
-        "name": name,
-        "seconds": seconds,
-        "is_single_backend": single,
-        "is_chosen": chosen,
-        "same_as": same_as,
-        "ratio_to_best_single": ratio_of(ratio),
-        "ratio_to_chosen": ratio_of(takes),
-    }
+def plan(name, seconds, *, single=False, chosen=False, ratio=None, takes=None, **more):
+    status = "measured" if seconds else "crashed"
+    return ComparedPlan(
+        *(name, single, chosen, status, seconds, None, None, 30),
+        ratio_to_best_single=ratio_of(ratio),
+        ratio_to_chosen=ratio_of(takes),
+        **more,
+    )
 
 
 def report(*plans, chosen="collage", **changes):
-    placement = [
-        {"backend": "tvm", "operators": 2},
-        {"backend": "dnnl", "operators": 5},
-        {"backend": "dnnl", "operators": 1},
-    ]
-    plain = {"plan": chosen, "placement": placement, "guard_skipped": "", "costs": {}}
-    return {**plain, "plans": list(plans), **changes}
+    rows = [("tvm", 2), ("dnnl", 5), ("dnnl", 1)]
+    placement = tuple(PlacedOps(name, "", 1, count) for name, count in rows)
+    plain = {"plan": chosen, "placement": placement, "costs": CostCounts(), "plans": plans}
+    return dataclasses.replace(made(1), **{**plain, **changes})
 
 
 def test_a_mix_that_wins_is_told_beside_the_best_backend():
@@ -48,8 +49,8 @@ def test_a_mix_that_wins_is_told_beside_the_best_backend():
 
 
 def test_doubtful_times_of_plans_are_marked_and_say_what_to_do():
-    best = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0) | {"flags": ["noisy"]}
-    ships = plan("collage", 1e-3, chosen=True, ratio=2.0) | {"flags": ["busy"]}
+    best = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0, flags=("noisy",))
+    ships = plan("collage", 1e-3, chosen=True, ratio=2.0, flags=("busy",))
     _, latency, advice = head_lines(report(best, ships))
     assert latency.startswith("It takes 1 ms (busy) a run, ")
     assert latency.endswith(" dnnl with 2 ms (noisy).")
@@ -60,17 +61,18 @@ def test_doubtful_times_of_plans_are_marked_and_say_what_to_do():
 
 
 def test_too_few_rounds_are_told_within_the_sentence():
-    alone = plan("dnnl", 2e-3, single=True, ratio=1.0, takes=2.0)
-    chosen = plan("collage", 1e-3, chosen=True, ratio=1.2)
-    for row in (alone, chosen):
-        for ratio in (row["ratio_to_best_single"], row["ratio_to_chosen"]):
-            if ratio:
-                ratio.update(low=0.0, high=None)
+    few = {"low": 0.0, "high": None}
+    alone = plan("dnnl", 2e-3, single=True)
+    alone = dataclasses.replace(
+        alone, ratio_to_best_single=Ratio(1.0, **few), ratio_to_chosen=Ratio(2.0, **few)
+    )
+    ratio = Ratio(1.2, **few)
+    chosen = dataclasses.replace(plan("collage", 1e-3, chosen=True), ratio_to_best_single=ratio)
     assert head_lines(report(alone, chosen))[1] == (
         "It takes 1 ms a run, 1.200 x (too few rounds to be sure) as fast as the best backend "
         "alone, dnnl with 2 ms."
     )
-    chosen["ratio_to_best_single"] = None
+    chosen = dataclasses.replace(chosen, ratio_to_best_single=None)
     assert head_lines(report(alone, chosen))[1] == (
         "It takes 1 ms a run; the next plan, dnnl, takes 2.00 times that (too few rounds to be "
         "sure)."
@@ -102,9 +104,45 @@ def test_what_is_not_known_is_said():
         == "How fast it is was not measured: the guard, which measures whole plans, was off."
     )
     alone = plan("tvm", 1e-3, single=True, chosen=True)
-    ships, latency, _ = head_lines(report(alone, chosen="tvm", placement=[]))
+    ships, latency, _ = head_lines(report(alone, chosen="tvm", placement=()))
     assert ships == "Plan tvm ships."
     assert latency == "It takes 1 ms a run; there was no other plan to compare with."
-    [_, _, last] = head_lines(report(alone, costs={"busy": 3}))
+    [_, _, last] = head_lines(report(alone, costs=CostCounts(busy=3)))
     assert last.startswith("Doubtful: 3 costs measured while other work left no core free; search")
     assert "when `collage doctor` finds the machine quiet" in last
+
+
+def test_a_ratio_has_its_interval_but_beside_itself():
+    def text(*ratio):
+        row = dataclasses.replace(plan("dnnl", 1.0), ratio_to_best_single=Ratio(*ratio))
+        return ratio_text(row)
+
+    assert text(1.0, 0.9, 1.2) == "1.000 [0.900, 1.200] x"
+    assert text(1.0, 1.0, 1.0) == "1.000 x"
+    assert text(0.5, 0.0, None) == "0.500 x (too few rounds to be sure)"
+    assert ratio_text(plan("dnnl", 1.0)) == "-"
+
+
+def test_long_labels_are_tallied():
+    assert label_of(["add", "exp"]) == "add, exp"
+    names = ["add"] * 5 + [f"op{k}" for k in range(9)]
+    assert label_of(names).startswith("add x5, op0, ") and label_of(names).endswith(", 2 others")
+
+
+@pytest.mark.parametrize(
+    ("types", "text"),
+    [
+        ("float32[1, 3]", "1x3"),
+        ("float32[]", "scalar"),
+        ("int8[2, ?]", "int8 2x?"),
+        ("float32[1, 3] int64[2]", "1x3 int64 2"),
+        ("", ""),
+    ],
+)
+def test_shapes_are_short(types, text):
+    assert shape_text(types) == text
+
+
+def test_no_share_is_nothing():
+    assert share_text(1e-5) == "under 0.1%" and share_text(0.0) == "0.0%"
+    assert share_text(0.123) == "12.3%"

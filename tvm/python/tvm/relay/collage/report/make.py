@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of a report, made of what the pass and the measuring of kernels gave; result.py puts them
+together.
+
+Test: report/test_tables.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+import tvm
+from tvm import relay
+
+from ..costs.compared import ComparedPlan
+from ..costs.kernel import KernelChoice
+from ..plans.names import TVM_ALONE
+from ..relay_util.external import is_external_function
+from ..relay_util.walk import operator_calls
+from ..views.function_report import FunctionGraph, FunctionReport, ReportedPart, Unplaced
+from .facts import label_of, tally
+from .record import (
+    BackendShare,
+    Group,
+    PartGroup,
+    PlacedOps,
+    SearchedFunction,
+    Step,
+    TriedStep,
+    WantedCosts,
+)
+
+# What equal parts agree in, and what equal failures agree in.
+_WHAT = ("backend", "rule", "ops", "cost.status")
+_WHY = (*_WHAT, "cost.message")
+
+
+def searched_functions(
+    reports: Iterable[FunctionReport], host: str, plans: Iterable[ComparedPlan]
+) -> tuple[SearchedFunction, ...]:
+    """Return what the search decided for each function, without its graph; `host` is the kind of
+    the host target. What `plans` tell of a backend alone that failed is told of its operators."""
+    failed = {row.name: _failure(row) for row in plans if row.status.is_failure}
+    return tuple(_function(report, host, failed) for report in reports)
+
+
+def wanted_costs(report: FunctionReport) -> WantedCosts:
+    """Return how many costs the search of one function asked for, and did without."""
+    costs = report.costs
+    return WantedCosts(**vars(costs), never_needed=costs.distinct - costs.asked)
+
+
+def _failure(row: ComparedPlan) -> str:
+    return f"{row.status}: {row.message}" if row.message else row.status
+
+
+# --- what ships ----------------------------------------------------------------------------------
+
+
+def placement_of(mod: tvm.IRModule, host: str) -> tuple[PlacedOps, ...]:
+    """Return what a module runs where, external parts first; equal parts are one row.
+
+    `mod` is a module for the host target whose external parts are functions with a Compiler
+    attribute; `host` names what runs the rest, one row for all its operators.
+    """
+    parts: Counter[tuple[str, str, int]] = Counter()
+    rest: list[str] = []
+    for _, function in mod.functions_items():
+        if not isinstance(function, relay.Function):
+            continue
+        ops = operators_of(function)
+        if is_external_function(function):
+            parts[str(function.attrs["Compiler"]), label_of(ops), len(ops)] += 1
+        else:
+            rest += ops
+    rows = [
+        PlacedOps(backend, ops, parts=count, operators=count * size)
+        for (backend, ops, size), count in parts.most_common()
+    ]
+    if rest:
+        rows.append(PlacedOps(host, tally(rest), parts=None, operators=len(rest)))
+    return tuple(rows)
+
+
+def operators_of(function: relay.Function) -> list[str]:
+    """Return the operators called in a function, functions inside it included, inputs first."""
+    return [call.op.name for call in operator_calls(function)]
+
+
+def step_of(choice: KernelChoice) -> Step:
+    """Return the step whose kernel was chosen, with what its kernels took."""
+    tried = tuple(
+        TriedStep(
+            kernel=each.name,
+            status=each.cost.status,
+            seconds=each.cost.seconds,
+            message=each.cost.message,
+        )
+        for each in choice.tried
+    )
+    return Step(
+        backend=choice.backend,
+        step=choice.label,
+        kernel=choice.kernel,
+        is_usual=choice.is_usual,
+        tried=tried,
+    )
+
+
+# --- what the search of a function found ---------------------------------------------------------
+
+
+def _function(report: FunctionReport, host: str, failed: Mapping[str, str]) -> SearchedFunction:
+    """`failed`: by backend, why its plan alone failed."""
+    kernels = [part for part in report.parts if part.is_kernel]
+    total = sum(part.cost.seconds or 0.0 for part in kernels)
+    parts = [_parts(group, host, total) for group in _groups(kernels, _WHAT)]
+    parts.sort(key=lambda part: -part.total_seconds)
+    return SearchedFunction(
+        function=report.function,
+        nodes=report.nodes,
+        candidates=report.candidates,
+        costs=wanted_costs(report),
+        seconds=report.seconds,
+        transitions=report.transitions,
+        is_optimal=report.is_optimal,
+        search=report.search,
+        cuts=report.cuts,
+        parts=tuple(parts),
+        backends=_backends(parts),
+        failures=tuple(_group(group, host) for group in _groups(report.failed, _WHY)),
+        unplaced=tuple(_with_failure(row, failed) for row in report.unplaced),
+        skipped=report.skipped,
+    )
+
+
+def _groups(rows: Iterable[ReportedPart], fields: tuple[str, ...]) -> list[list[ReportedPart]]:
+    """Return rows that agree in the fields together, in order of appearance."""
+    groups: dict[tuple[object, ...], list[ReportedPart]] = {}
+    key_of = operator.attrgetter(*fields)
+    for row in rows:
+        groups.setdefault(key_of(row), []).append(row)
+    return list(groups.values())
+
+
+def _group(group: list[ReportedPart], host: str) -> Group:
+    first = group[0]
+    return Group(
+        backend=_name(first.backend, host),
+        ops=first.ops,
+        rule=first.rule,
+        status=first.cost.status,
+        message=first.cost.message,
+        count=len(group),
+    )
+
+
+def _parts(group: list[ReportedPart], host: str, total: float) -> PartGroup:
+    seconds = [row.cost.seconds or 0.0 for row in group]
+    remarks = dict.fromkeys(row.cost.message for row in group if row.cost.message)
+    flags = Counter(flag for row in group for flag in row.cost.flags)
+    return PartGroup(
+        **{**vars(_group(group, host)), "message": "; ".join(remarks)},
+        seconds=sum(seconds) / len(seconds),
+        total_seconds=sum(seconds),
+        share=sum(seconds) / total if total > 0 else 0.0,
+        estimated=flags["estimated"],
+        noisy=flags["noisy"],
+        busy=flags["busy"],
+    )
+
+
+def _name(backend: str, host: str) -> str:
+    """Return how reports call a backend: the host's kind is TVM, whatever it compiles for."""
+    return TVM_ALONE if backend == host else backend
+
+
+def _backends(parts: Iterable[PartGroup]) -> tuple[BackendShare, ...]:
+    """Return parts, seconds and share by backend, the largest first."""
+    found: dict[str, list[PartGroup]] = {}
+    for part in parts:
+        found.setdefault(part.backend, []).append(part)
+    rows = [
+        BackendShare(
+            backend=name,
+            parts=sum(part.count for part in of),
+            seconds=sum(part.total_seconds for part in of),
+            share=sum(part.share for part in of),
+        )
+        for name, of in found.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: -row.seconds))
+
+
+def _with_failure(row: Unplaced, failed: Mapping[str, str]) -> Unplaced:
+    """Say why the plan of the backend alone failed where the search did without a cost: that is all
+    that is known."""
+    if row.why != "not_measured" or row.backend not in failed:
+        return row
+    message = f"{row.message}; the plan of {row.backend} alone: {failed[row.backend]}"
+    return dataclasses.replace(row, message=message)
+
+
+def graph_of(graph: FunctionGraph, host: str) -> FunctionGraph:
+    """Return the graph in which TVM goes by "tvm"."""
+    return FunctionGraph(
+        nodes=graph.nodes,
+        backends=tuple(
+            dataclasses.replace(row, name=_name(row.name, host)) for row in graph.backends
+        ),
+        costed=tuple(
+            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.costed
+        ),
+        reasons=tuple(
+            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.reasons
+        ),
+        refusals=tuple(
+            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.refusals
+        ),
+    )
