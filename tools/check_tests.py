@@ -32,7 +32,7 @@ def is_check(node: ast.AST) -> bool:
 
 
 def always_checks(body: list[ast.stmt], used: set[str]) -> bool:
-    """Whether each way through the statements meets a check.
+    """Return whether each way through the statements meets a check.
 
     Loops are taken to run, and functions whose names are `used` to be called, but for methods.
     """

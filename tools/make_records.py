@@ -182,7 +182,7 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
 
 
 def _least_trials(log: Path) -> int:
-    """Of the kernel of a log that has the fewest."""
+    """Return the trials of the kernel of a log that has the fewest."""
     from tvm.relay.collage.transfer.log import kernels_of, read_ansor
 
     counts = Counter(line.workload for line in read_ansor(log))

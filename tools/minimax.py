@@ -121,8 +121,8 @@ def minimax(fit: Fit) -> tuple[np.ndarray, float]:
 
 
 def _extrema(error: np.ndarray, count: int) -> np.ndarray:
-    """Where the error is largest, one place for each run of equal sign; the `count` in a row with
-    the largest errors."""
+    """Return where the error is largest, one place for each run of equal sign; the `count` in a row
+    with the largest errors."""
     edges = np.flatnonzero(np.diff(np.sign(error))) + 1
     runs = np.split(np.arange(len(error)), edges)
     tops = np.array([run[np.argmax(abs(error[run]))] for run in runs])

@@ -57,7 +57,7 @@ class Runner:
     """
 
     def __init__(self, module: Any, names: list[str] | None = None) -> None:
-        """Of a module that collage.runner.executor or collage.runner.vm made; `names` are its
+        """Take a module that collage.runner.executor or collage.runner.vm made; `names` are its
         inputs' names where the module has changed them (an AOT library's hold letters, digits and
         underscores alone)."""
         self._module = module  # keeps what the handle points to
@@ -122,7 +122,7 @@ class Runner:
         return f"runner({name}=array)" if name.isidentifier() else f"runner({{{name!r}: array}})"
 
     def _as_array(self, name: str, named: Mapping[str, Any]) -> np.ndarray:
-        """What was given for an input as an array."""
+        """Return what was given for an input as an array."""
         if name not in named:
             raise self._unknown(named)
         value = named[name]
@@ -161,11 +161,11 @@ class Runner:
 
 
 class OpenRunner(Runner):
-    """As Runner, of main of a VM some of whose outputs have sizes that only a run tells, -1 in
+    """A Runner of main of a VM some of whose outputs have sizes that only a run tells, -1 in
     `outputs`. Its calls go by TVM's own Python, which takes longer."""
 
     def __init__(self, machine: Any, inputs: list[list], outputs: list[list]) -> None:
-        """Of a tvm.runtime.vm.VirtualMachine; [name, shape, dtype] of each tensor."""
+        """Take a tvm.runtime.vm.VirtualMachine; [name, shape, dtype] of each tensor."""
         self._machine, self._lock = machine, threading.Lock()
         self.inputs = [_info(row) for row in inputs]
         self.outputs = [
@@ -237,9 +237,9 @@ def check_whole(file: str, called: str) -> None:
 
 
 def _lacking_bytes(file: str) -> int:
-    """How many bytes a library that was cut off lacks: the system's loader does not look, and the
-    process dies of SIGBUS. A linker writes the table of sections last, and the ELF header says
-    where; a file that ends before that is refused by the loader."""
+    """Return how many bytes a library that was cut off lacks: the system's loader does not look,
+    and the process dies of SIGBUS. A linker writes the table of sections last, and the ELF header
+    says where; a file that ends before that is refused by the loader."""
     with open(file, "rb") as opened:
         header = opened.read(64)
     if len(header) < 64 or not header.startswith(b"\x7fELF"):
@@ -288,7 +288,7 @@ def vm_runner(machine: Any, inputs: list[list], outputs: list[list]) -> Runner:
 
 
 def _make(name: str, *arguments: Any) -> Any:
-    """What a global function of our library makes; its ValueErrors without frames of C++."""
+    """Return what a global function of our library makes; its ValueErrors without frames of C++."""
     _library()
     try:
         return get_global_func(name)(*arguments)

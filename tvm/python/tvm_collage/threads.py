@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads this process should use, physical cores it may run on, and what these are.
+"""Threads that this process should use, physical cores it may run on, and what these are.
 
 Reads only the affinity mask, /sys (siblings of a core, caches, memory nodes) and /proc,
 /sys/fs/cgroup (CPU quota, of version 1 and 2). Every function takes the file system's root, so that

@@ -90,7 +90,7 @@ def _register(name: str, function: Callable[..., Any]) -> None:
 
 
 def _tell_of_unknown_options() -> None:
-    """Of a key that is nearly an option of ours TVM lists all options that there are."""
+    """Make PassContext name the option of ours that an unknown key is nearly; TVM lists all."""
     context = tvm.transform.PassContext
     if hasattr(context, _KEPT_INIT):
         return

@@ -53,7 +53,8 @@ class Library:
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
-        """Of every plan that was seen. PlacementError for a library without its report."""
+        """Return the placement of every plan that was seen. PlacementError for a library without
+        its report."""
         return read_placements(self._whole_report()["placements"])
 
     def save_placement(self, path: str | os.PathLike, plan: str | None = None) -> None:

@@ -123,7 +123,7 @@ def optimize(
 def _build(
     found: Result, context: tvm.transform.PassContext, build_options: dict, progress: str
 ) -> Built:
-    """What ships: the guard's library, or one that is built as it was decided for."""
+    """Return what ships: the guard's library, or one that is built as it was decided for."""
     library = found.library
     if library is None:
         with context, found.records.in_force(), one_step("building", found.plan, progress):
@@ -293,7 +293,7 @@ def _result(
     skipped: str = "",
     search: GraphSearch | None = None,
 ) -> Result:
-    """What ships by that plan."""
+    """Return what ships by that plan."""
     records = found.records if found else job.records
     mod = job.plans.modules[name]
     return Result(
@@ -316,7 +316,8 @@ def _result(
 
 
 def _agreement(job: Job, plan: str, guarded: GuardResult | None) -> Agreement | None:
-    """How what ships agrees with the model's file: as the guard compared it, or else the import."""
+    """Return how what ships agrees with the model's file: as the guard compared it, or else the
+    import."""
     if job.original is None:
         return None
     found = guarded.of(plan) if guarded else None
@@ -364,7 +365,7 @@ def _used(records: TuningRecords, plan: str) -> TuningRecords:
 def _makers(
     plans: Plans, records: TuningRecords, host: tvm.target.Target
 ) -> dict[str, Callable[[], Placement]]:
-    """What makes each plan's placement; the user's contexts are those of now."""
+    """Return what makes each plan's placement; the user's contexts are those of now."""
     tuned, untuned = _in_force(records, host), _in_force(TuningRecords(), host)
     is_untuned = UNTUNED.values()
     return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
@@ -377,7 +378,7 @@ def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
 
 
 def _placement_of(given: Any) -> Placement | None:
-    """What was given as a placement or its file, None for none."""
+    """Return what was given as a placement or its file, None for none."""
     if isinstance(given, (str, os.PathLike)):
         return load_placement(given)
     if given is None or isinstance(given, Placement):
@@ -389,7 +390,7 @@ def _placement_of(given: Any) -> Placement | None:
 
 
 def _replay(job: Job, placement: Placement, decision: Any) -> Result:
-    """What the placement says, without measuring; `decision` is it or its file."""
+    """Build what the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
     host, external = job.targets.host, job.targets.backends

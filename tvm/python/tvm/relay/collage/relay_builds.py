@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `relay.build`, `relay.vm.compile` and `create_executor` do with the option enable_collage.
+"""The builds by `relay.build`, `relay.vm.compile` and `create_executor` with the option
+enable_collage.
 
 Each gets TVM's own function first, then its arguments. Test: test_integration.py.
 """
@@ -123,7 +124,7 @@ def create_executor(
 
 
 def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: Any = None) -> Any:
-    """What TVM's executor builds when it is first evaluated, with the tuning records."""
+    """Make what TVM's executor builds when it is first evaluated, with the tuning records."""
     with records.in_force():
         return make(expr)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage decided for a module. Test: test_optimizer.py, report/test_report.py."""
+"""The decision of Collage for a module. Test: test_optimizer.py, report/test_report.py."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ class Result:
 
     @functools.cached_property
     def placement(self) -> Placement:
-        """Of what ships. Saved to a file it gives the same module again without measuring.
-        PlacementError says why there is none."""
+        """Return the placement that ships. Saved to a file it gives the same module again without
+        measuring. PlacementError says why there is none."""
         return self._make_placement(self.plan)
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
-        """Of every plan that was seen and that a file can hold."""
+        """Return the placement of every plan that was seen and that a file can hold."""
         found = {name: self._make_placement(name) for name in self.makers}
         return SeenPlans.of({name: made for name, made in found.items() if can_be_saved(made)})
 
@@ -143,7 +143,8 @@ class Result:
         self._built  # noqa: B018 - it is kept
 
     def runner(self) -> Runner:
-        """What ships as a fast function of arrays by name (docs/runner.md), with memory of its own.
+        """Return what ships as a fast function of arrays by name (docs/runner.md), with memory of
+        its own.
 
         Builds `mod` where `optimize` decided and no guard has built it. ExecutorError for a library
         of another runtime, ModuleError for a VM's function without fixed shapes.
@@ -172,7 +173,8 @@ class Result:
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
-        """What to_json gives, made once, since it takes long for a large net: to read alone."""
+        """Return what to_json gives, made once, since it takes long for a large net: to read
+        alone."""
         return self.to_json()
 
     def to_json(self) -> dict[str, Any]:

@@ -44,7 +44,7 @@ def traders_in(mod: tvm.IRModule) -> dict[str, str]:
 
 
 def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
-    """Those of the targets whose backends do not trade accuracy."""
+    """Return the targets whose backends do not trade accuracy."""
     return tuple(target for target in external if not trades_accuracy(target))
 
 
@@ -76,7 +76,8 @@ def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool =
 def limits(
     plans: Mapping[str, tvm.IRModule], budget: float, tolerance: Any
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """How far each plan's outputs may be off: the budget where it trades accuracy, else tolerance.
+    """Return how far each plan's outputs may be off: the budget where it trades accuracy, else
+    tolerance.
 
     ({plan: limit}, {plan: what to add to the message of one that is off by more}).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend is: the one class that everything else (target kind, rules, report) follows from.
+"""The class of a backend, from which everything else (target kind, rules, report) follows.
 
 Test: backends/test_registry.py.
 """
@@ -201,7 +201,7 @@ class Backend:
 
 
 def why_unavailable(backend: Backend) -> str | None:
-    """None when the backend can run on this machine, else why not.
+    """Return why the backend cannot run on this machine; None when it can.
 
     What available() raises is a reason too, and an answer that is none; the others go on.
     """

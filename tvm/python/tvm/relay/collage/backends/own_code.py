@@ -165,7 +165,7 @@ def _compile(source: str, flags: Sequence[str]) -> bytes:
 
 
 def _errors(command: Sequence[str], source: str) -> str | None:
-    """What the compiler says when it fails, else None."""
+    """Return what the compiler says when it fails, else None."""
     try:
         done = subprocess.run(
             command,

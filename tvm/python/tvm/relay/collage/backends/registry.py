@@ -84,8 +84,8 @@ def register_backend(backend: Backend) -> Backend:
 
 
 def _owner_of(name: str) -> str:
-    """Whose a name is that a target list, the store or a report could not tell from a backend's;
-    "" when it is free."""
+    """Return whose a name is that a target list, the store or a report could not tell from a
+    backend's; "" when it is free."""
     if name in tvm.target.Target.list_kinds() and not is_external(tvm.target.Target(name)):
         return "a target that TVM compiles for itself"
     return _NAMES_IN_USE.get(name, "")
@@ -183,7 +183,7 @@ def find_backend(name: str) -> Backend | None:
 
 
 def which_was_meant(name: str, among: Iterable[str]) -> str:
-    """As did_you_mean, which of these backends was: by its name, or by its library's."""
+    """Return the backend that was meant, as did_you_mean does: by its name, or by its library's."""
     words = {each.lower(): each for each in among}
     for backend in list_backends():
         if backend.library and backend.name in words.values():
@@ -217,7 +217,8 @@ def why_not_here(name: str) -> str | None:
 
 
 def has_own_threads(name: str) -> bool:
-    """Whether a backend of that name, if there is one, runs its parts on threads of its own."""
+    """Return whether a backend of that name, if there is one, runs its parts on threads of its
+    own."""
     backend = find_backend(name)
     return backend is not None and backend.own_threads
 

@@ -127,7 +127,7 @@ def _text_of(error: Exception, options: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def _warnings(options: argparse.Namespace) -> Iterator[None]:
-    """None of ours from a quiet command; of one whose progress is JSON all as lines of JSON."""
+    """Keep our warnings from a quiet command; print them as JSON lines where progress is JSON."""
     ours, root = logging.getLogger(LOGGER), logging.getLogger()
     before = ours.level
     is_json = is_json_lines(options)
@@ -185,7 +185,7 @@ def make_parser() -> Parser:
 
 
 def _tell_of_each_other(leaves: Sequence[Parser]) -> None:
-    """Whose option it is that a command does not have."""
+    """Make each command name the others that have an option which it lacks."""
     having = collections.defaultdict(list)
     for leaf in leaves:
         for flag in leaf._option_string_actions:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that build a model share: its arguments, how it is loaded, its targets, the options
-of the one table as flags. Test: cli/test_compile.py.
+"""Parts that commands which build a model share: arguments, loading, targets, options as flags.
+Test: cli/test_compile.py.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) ->
 
 
 def is_onnx(options: argparse.Namespace) -> bool:
-    """By what the model's format is called, or by the file's ending."""
+    """Return whether the model is ONNX by the format that was named, or by the file's ending."""
     ending: str = options.model_format or options.model.suffix.removeprefix(".")
     return ending.lower() == "onnx"
 
@@ -125,7 +125,7 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
 
 
 def options_of(options: argparse.Namespace) -> CollageOptions:
-    """Those that the flags set; nothing is shown of progress where little is to be said."""
+    """Return the options that the flags set; no progress is shown where little is to be said."""
     values = values_of(options, "")
     if options.quiet:
         values.setdefault("progress", "quiet")
@@ -150,7 +150,7 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
 
 
 class BuildRequest(NamedTuple):
-    """What a command builds: a model of fixed shapes, for targets, by options."""
+    """A command's build: a model of fixed shapes, for targets, by options."""
 
     mod: tvm.IRModule
     params: dict[str, Any] | None
@@ -159,7 +159,7 @@ class BuildRequest(NamedTuple):
 
 
 def request_of(options: argparse.Namespace) -> BuildRequest:
-    """What the command line asks for; the targets are looked at before the model is imported.
+    """Return what the command line asks for; targets are read before the model is imported.
     CollageError."""
     chosen = options_of(options)
     targets = targets_of(options, chosen)

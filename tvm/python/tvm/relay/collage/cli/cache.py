@@ -81,7 +81,7 @@ def _check_is_ours(store: Path | None) -> None:
 
 
 def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """What there is, told of: many files may be left."""
+    """List the files of records that there are, with progress: many may be left."""
     with one_step("cache", "adding up sizes", options.progress):
         return list(_each(options.store))
 
@@ -104,7 +104,8 @@ def _files_of(store: Path | None) -> list[Path]:
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Of the files in it; a folder that another process removes meanwhile has none."""
+    """Return the bytes of a folder's files; 0 for a folder that another process removes
+    meanwhile."""
     return sum(_bytes(Path(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 

@@ -36,12 +36,12 @@ class Decision(NamedTuple):
 
 
 def side_file(placement: str | os.PathLike) -> str:
-    """Where the report of a placement's file lies."""
+    """Return where the report of a placement's file lies."""
     return f"{os.fspath(placement)}.report"
 
 
 def check_decision_path(path: str | os.PathLike) -> None:
-    """Whether --save-placement can write its two files there. OptionError."""
+    """Check that --save-placement can write its two files there. OptionError."""
     check_file_path(os.fspath(path), "--save-placement")
     check_file_path(side_file(path), "the report of --save-placement")
 
@@ -53,7 +53,8 @@ def write_decision(path: str | os.PathLike, placement: Placement, report: dict[s
 
 
 def read_decision(path: str | os.PathLike) -> Decision:
-    """Of any of the three, to be told of. CollageError that says what the file is, or lacks."""
+    """Read a decision from any of the three kinds of file. CollageError that says what the file is,
+    or lacks."""
     path = os.fspath(path)
     value = _read(path)
     if not is_placement(value):
@@ -128,7 +129,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _of_model(path: str) -> str:
-    """What to do first where a model was named."""
+    """Return what to do first where a model was named."""
     return (
         f"compile it, `collage compile {path} -o LIB.so` with the same --shape if any, and name "
         "LIB.so"

@@ -38,8 +38,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse's, which leaves what it does not know to the parser above, and asks for what
-        is missing first: an error here."""
+        """Parse as argparse does, which leaves what it does not know to the parser above; ask for
+        what is missing first: an error here."""
         args = sys.argv[1:] if args is None else list(args)
         self._check_flags(args)
         found, unknown = super().parse_known_args(args, namespace)
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _check_flags(self, args: Sequence[str]) -> None:
-        """Whether each --flag, those of a command excepted, is one or begins one."""
+        """Check that each --flag, those of a command excepted, is one or begins one."""
         known = self._option_string_actions
         own: Iterable[str] = itertools.takewhile(lambda arg: arg != "--", args)
         if self._subparsers is not None:
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unrecognized option {name}{self._instead_of(name)}")
 
     def _instead_of(self, name: str) -> str:
-        """What may have been meant by an option that the command does not have."""
+        """Return what may have been meant by an option that the command does not have."""
         if name not in self.elsewhere:
             return did_you_mean(name, self._option_string_actions)
         having = self.elsewhere[name]
@@ -90,10 +90,10 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
 
 
 def is_json_lines(options: argparse.Namespace) -> bool:
-    """Whether all of the command's standard error is JSON."""
+    """Return whether all of the command's standard error is JSON."""
     return any(getattr(options, name, None) == "json" for name in _PROGRESS)
 
 
 def line_of(text: str, options: argparse.Namespace) -> str:
-    """What went wrong, as the command tells it."""
+    """Return what went wrong, as the command tells it."""
     return json_line("error", text) if is_json_lines(options) else f"collage: {text}"

@@ -243,7 +243,7 @@ def _shipped(options: argparse.Namespace) -> int:
 
 
 def _made_text(facts: dict[str, Any]) -> str:
-    """How a file of schedules was made; it is a log, which need not say."""
+    """Say how a file of schedules was made; it is a log, which need not say."""
     if not facts:
         return "the file does not say how it was made"
     nets = ", ".join(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate costs, or why that is not known; failures are data.
+"""Costs of candidates, or why one is not known; failures are data.
 
 Test: costs/test_cost.py.
 """
@@ -17,7 +17,7 @@ from .statistics import median_interval, upper_quartile
 
 
 class CostStatus(enum.StrEnum):
-    """How a cost came about, or what went wrong; in files and reports its text."""
+    """The way in which a cost came about, or what went wrong; in files and reports its text."""
 
     UNKNOWN = "unknown"
     MEASURED = "measured"
@@ -38,7 +38,7 @@ class CostStatus(enum.StrEnum):
 
     @property
     def has_seconds(self) -> bool:
-        """Whether a candidate of this status may be part of a plan."""
+        """Return whether a candidate of this status may be part of a plan."""
         return self in (CostStatus.MEASURED, CostStatus.ESTIMATED)
 
     @property
@@ -59,7 +59,7 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclasses.dataclass(frozen=True)
 class PartCost:
-    """What a part costs alone, as the pass is told it, and a placement keeps it."""
+    """The cost of a part alone, as the pass is told it and a placement keeps it."""
 
     status: CostStatus = dataclasses.field(metadata={"meaning": "as in docs/measuring.md"})
     seconds: float | None = dataclasses.field(
@@ -77,7 +77,7 @@ class PartCost:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the candidate may be part of a plan."""
+        """Return whether the candidate may be part of a plan."""
         return self.status.has_seconds
 
     @property
@@ -179,29 +179,29 @@ class Cost:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the candidate may be part of a plan."""
+        """Return whether the candidate may be part of a plan."""
         return self.status.has_seconds
 
     @property
     def is_noisy(self) -> bool:
-        """Whether it is measured, but the median is known badly."""
+        """Return whether it is measured, but the median is known badly."""
         return self.status == CostStatus.MEASURED and self.spread > _WIDE
 
     @property
     def is_busy(self) -> bool:
-        """Whether a busy machine may have made it what it is."""
+        """Return whether a busy machine may have made it what it is."""
         return self.load > 0
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Those of FLAGS that it has."""
+        """Return the FLAGS that it has."""
         is_estimated = self.status is CostStatus.ESTIMATED
         has = (is_estimated, self.is_noisy, self.is_busy, self.unverified)
         return tuple(itertools.compress(FLAGS, has))
 
     @property
     def remarks(self) -> str:
-        """All that is to be known of it beside its figures, for people."""
+        """Return what is to be known of it beside its figures, for people."""
         if not self.is_noisy:
             return self.message
         why = "too few samples to bound the median" if self.low is None else "the machine was busy"

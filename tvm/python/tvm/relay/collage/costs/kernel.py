@@ -134,11 +134,11 @@ class KernelChoice:
 
     @property
     def is_usual(self) -> bool:
-        """Whether it runs without being chosen."""
+        """Return whether it runs without being chosen."""
         return bool(self.tried) and self.kernel == self.tried[0].name
 
     def times(self) -> str:
-        """What it was chosen by, for people; "" where nobody says."""
+        """Return the times that it was chosen by, for people; "" where nobody says."""
         return ", ".join(tried.Summary() for tried in self.tried)
 
     def Summary(self) -> str:
@@ -171,7 +171,7 @@ def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> l
 
 
 def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
-    """By a share that counts, and by more than either is uncertain."""
+    """Return whether it is faster by a share that counts, and by more than either is uncertain."""
     if cost.high is None or usual.low is None or cost.high >= usual.low:
         return False
     return (cost.seconds or 0.0) < _SHARE * (usual.seconds or 0.0)
@@ -182,13 +182,13 @@ def _part_cost(cost: Cost) -> PartCost:
 
 
 def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:
-    """Those that change what runs, without the times: a candidate's key should not depend on more
-    than its kernels."""
+    """Return the choices that change what runs, without the times: a candidate's key should not
+    depend on more than its kernels."""
     return tuple(dataclasses.replace(choice, tried=()) for choice in choices if not choice.is_usual)
 
 
 def choices_of(function: Any, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
-    """Those that steps of a part (typed) may have; perhaps more, never fewer."""
+    """Return the choices that steps of a part (typed) may have; perhaps more, never fewer."""
     mine = [c for c in choices if c.backend == str(function.attrs["Compiler"])]
     if not mine:
         return []
@@ -220,7 +220,7 @@ def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
 
 
 def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
-    """What the function of a part says: (kernel, times for people) by the key of the step."""
+    """Read from the function of a part: (kernel, times for people) by the key of the step."""
     text = function.attrs.get(KERNELS) if function.attrs else None
     return {key: tuple(pair) for key, pair in json.loads(str(text)).items()} if text else {}
 

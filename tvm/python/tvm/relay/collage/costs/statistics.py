@@ -50,7 +50,7 @@ class Interval(NamedTuple):
         return text if self.is_bounded else f"{text} (too few rounds to be sure)"
 
     def to_json(self) -> dict[str, float | None]:
-        """By name; a bound that is infinite, which JSON cannot say, is None."""
+        """Return the bounds by name; an infinite one, which JSON cannot say, is None."""
         return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}
 
     @classmethod
@@ -136,7 +136,8 @@ def ratio_interval(
 
 
 def dependence(samples: Sequence[float]) -> float:
-    """How much a sample is like the one before it: the correlation of their ranks, from -1 to 1.
+    """Return how much a sample is like the one before it: the correlation of their ranks, from -1
+    to 1.
 
     About 0, give or take 1 / sqrt(samples), for independent ones; intervals are too narrow by
     sqrt((1 + r) / (1 - r)) where it is r. 0 for under 3 samples, and where all are equal.
@@ -152,13 +153,13 @@ def dependence(samples: Sequence[float]) -> float:
 
 
 def is_dependent(samples: Sequence[float]) -> bool:
-    """Whether samples depend so strongly on those before them, and are so many, that it is no
-    chance (3 standard deviations) and their intervals are a half as wide as they should be."""
+    """Return whether samples depend so strongly on those before them, and are so many, that it is
+    no chance (3 standard deviations) and their intervals are a half as wide as they should be."""
     return dependence(samples) > max(_STRONG, 3 / math.sqrt(len(samples)))
 
 
 def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """By name: median of its seconds over those of the fastest one in the same round.
+    """Return, by name, the median of its seconds over those of the fastest one in the same round.
 
     Orders contestants on a machine whose speed changes from round to round, where medians of each
     alone do not. All have samples of the same rounds.
@@ -168,5 +169,5 @@ def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, flo
 
 
 def is_narrow(interval: Interval, width: float) -> bool:
-    """Whether the interval's full width is at most `width` (0.03: 3 %) of its value."""
+    """Return whether the interval's full width is at most `width` (0.03: 3 %) of its value."""
     return interval.high - interval.low <= width * interval.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks look at, read once: a machine in plain values, so that tests make up their own.
+"""The machine that the checks look at, read once, in plain values, so that tests make up their own.
 
 Test: doctor/test_machine.py.
 """
@@ -137,7 +137,7 @@ def read_governors(root: str, cpus: set[int]) -> tuple[str, ...]:
 
 
 def read_megahertz(root: str) -> float | None:
-    """Of the first CPU that /proc/cpuinfo tells it of."""
+    """Return the MHz of the first CPU that /proc/cpuinfo tells it of."""
     for line in _read(root, "proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "cpu MHz":

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much one computation's time varies on this machine, what further threads add, and whether
-they wake on one CPU.
+"""Variation of one computation's time on this machine, what further threads add, and whether they
+wake on one CPU.
 
 The kernel is one call of numpy, which lets go of Python's lock once and starts no threads: threads
 that ask for the lock again and again wait for each other. Its data stay in the first cache, so only
@@ -80,14 +80,14 @@ def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
 
 
 def _work(repeats: int) -> None:
-    """So many products of one pair of matrices, as a sum."""
+    """Compute so many products of one pair of matrices, as a sum."""
     left = np.full((_ROWS, _ROWS), 0.5, "float32")
     right = np.full((_ROWS, _COLUMNS), 0.5, "float32")
     np.einsum("rij,jk->ik", np.broadcast_to(left, (repeats, *left.shape)), right)
 
 
 def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
-    """As many as take _RUN_SECONDS."""
+    """Return as many repeats as take _RUN_SECONDS."""
     repeats = 1
     while True:
         began = clock()

@@ -71,15 +71,15 @@ def machine_peaks(session: Session, host: Target) -> Machine | None:
 
 
 def _peaks_of(target: Target, peaks: Machine) -> Machine | None:
-    """What of the peaks holds for the target: a backend that computes in a coarser type has others,
-    one with costs of its own none."""
+    """Return what of the peaks holds for the target: a backend that computes in a coarser type has
+    others, one with costs of its own none."""
     if has_own_costs(target):
         return None
     return peaks._replace(gflops=math.inf) if trades_accuracy(target) else peaks
 
 
 def peak_candidates(host: Target) -> list[CandidateModule]:
-    """What is measured for the peaks: a start, then arithmetic."""
+    """Return what is measured for the peaks: a start, then arithmetic."""
     small = relay.var("x", shape=(16,))
     value = large = relay.var("x", shape=_SHAPE)
     for _ in range(_DEPTH):

@@ -50,7 +50,8 @@ class CostQuestion(NamedTuple):
 
 
 class CostQuestions(NamedTuple):
-    """What C++ asks about candidates without their modules, one item of each list a candidate."""
+    """Questions of C++ about candidates without their modules, one item of each list a
+    candidate."""
 
     signatures: list[str]
     works: list[Work]
@@ -272,7 +273,7 @@ class CustomCostEstimator(FunctionCosts):
 
 
 def _answer(cost: float | Cost) -> Cost:
-    """What a cost function gave, seconds or a Cost, as a Cost."""
+    """Return what a cost function gave, seconds or a Cost, as a Cost."""
     if isinstance(cost, Cost):
         return cost
     if 0 <= float(cost) <= MOST_SECONDS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel runs each step of a backend's parts, by measuring those that there are.
+"""Choice of the kernel that runs each step of a backend's parts, by measuring those that there are.
 
 Times are looked for in the store, then measured in a worker, one step after another, where nothing
 else runs; the search that follows finds its candidates built with the outcome.
@@ -72,7 +72,7 @@ def choose_kernels(
 
 
 def _steps_of(part: relay.Function) -> list[KernelStep] | None:
-    """None where its backend cannot list them, which is logged."""
+    """Return the part's steps; None where its backend cannot list them, which is logged."""
     try:
         return steps_of_part(part)
     except MemoryError:
@@ -161,7 +161,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
 def _costs_of(
     reply: Reply, with_load: Callable[[Cost], Cost], kernels: Sequence[str]
 ) -> dict[str, Cost]:
-    """What a worker's reply says of each kernel."""
+    """Return what a worker's reply says of each kernel."""
     if reply.outcome != "ok":
         return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", CostStatus.RUN_FAILED)))
     samples, failed = reply.value["samples"], reply.value["failed"]

@@ -89,7 +89,7 @@ def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
 
 
 def _is_verified(backend: str, mode: str) -> bool:
-    """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
-    no option helps it."""
+    """Return whether an external backend's outputs are compared; one that can be wrong says so
+    itself, and no option helps it."""
     found = find_backend(backend)
     return mode != "none" or (found is not None and found.can_be_wrong)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one search measures with, as Collage's options say, made once and handed down.
+"""The means by which one search measures, as Collage's options say, made once and handed down.
 
 Test: estimators/test_session.py.
 """
@@ -55,9 +55,9 @@ _OF_SESSION = (
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, a tuner where it tunes, the kernels that candidates' steps run by, and the limit of its
-    time."""
+    """The means by which a search measures: workers with their store and their memory of costs, on
+    devices or here, a tuner where it tunes, the kernels that candidates' steps run by, and the
+    limit of its time."""
 
     estimator: MeasuredCostEstimator
     tuner: Tuner | None = None
@@ -106,7 +106,8 @@ class OwnSession:
         self._network_bytes = CACHE_BYTES
 
     def set_network(self, network: tvm.IRModule) -> int:
-        """What candidates are parts of from now on; the bytes that it touches in turn."""
+        """Note what candidates are parts of from now on; return the bytes that it touches in
+        turn."""
         self._network_bytes = bytes_in_turn(network)
         return self._network_bytes
 
@@ -131,8 +132,8 @@ class OwnSession:
 def measure_options(
     options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
 ) -> MeasureOptions:
-    """How CollageOptions say that candidates for these targets are measured, in a network that
-    touches so many bytes."""
+    """Return how CollageOptions say that candidates for these targets are measured, in a network
+    that touches so many bytes."""
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,
@@ -217,7 +218,7 @@ def version_of(backend: str, device: DeviceInfo | None) -> str | None:
 
 
 def _is_ours(module: str) -> bool:
-    """Whether a module is of Collage's own package, which workers have."""
+    """Return whether a module is of Collage's own package, which workers have."""
     return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
 
 

@@ -68,7 +68,7 @@ def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
 
 
 def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
-    """Where trials run, if not here. DeviceError."""
+    """Return where trials run; None for here. DeviceError."""
     if not isinstance(runner, DeviceRunner) or not options.tunes():
         return None
     info = runner.info

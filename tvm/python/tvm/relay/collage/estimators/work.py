@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate does, by shapes alone, and the time of it by a machine's peaks (the roofline).
+"""The work of a candidate, by shapes alone, and its time by a machine's peaks (the roofline).
 
 Assumption: a candidate is one kernel that keeps what is inside it in caches, and reaches either the
 peak of arithmetic or that of memory. Test: estimators/test_analytic.py,

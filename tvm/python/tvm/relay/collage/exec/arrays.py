@@ -24,7 +24,7 @@ def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
 
 
 def numbers_of(tensor: tvm.nd.NDArray) -> np.ndarray:
-    """What a tensor holds."""
+    """Return the numbers that a tensor holds."""
     return as_numbers(tensor.numpy(), tensor.dtype)
 
 

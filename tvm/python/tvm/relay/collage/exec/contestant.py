@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker keeps open between requests: something to run again and again, with outputs.
+"""Contestants, which a worker keeps open between requests: something to run again, with outputs.
 Test: measure/race/test_race.py, exec/test_contestant.py.
 
 A factory (named "module:function") answers an object with run() and outputs() -> list of arrays.
@@ -228,7 +228,7 @@ def _copy(value: np.ndarray, slot: Any) -> Any:
 
 
 def _tensors_in(result: Any) -> list[np.ndarray]:
-    """What a tensor holds, or those of a tuple or another value made of fields."""
+    """Return what a tensor holds, or those of a tuple or another value made of fields."""
     from tvm.runtime import NDArray
     from tvm.runtime.container import ADT
 

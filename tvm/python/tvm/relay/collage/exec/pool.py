@@ -110,7 +110,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers' processes."""
+        """Return the ids of the workers' processes."""
         return [worker.pid for worker in (*self._idle, *self._busy)]
 
     def _start(self, concurrency: int | None) -> None:

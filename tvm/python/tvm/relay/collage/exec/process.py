@@ -197,7 +197,7 @@ class WorkerProcess:
                 self._received = b"too long\n"
 
     def _read_from(self, fd: int) -> bytes:
-        """What can be read now, at most a few MB so that a babbler cannot hold the driver."""
+        """Read what can be read now, at most a few MB so that a babbler cannot hold the driver."""
         parts = []
         for _ in range(64):
             try:
@@ -224,8 +224,8 @@ class WorkerProcess:
         return self._exit_code() is not None
 
     def _exit_code(self) -> int | None:
-        """As Popen.returncode, None while it runs; it stays unreaped, so that its process group's
-        id stays its own. 0 for one that somebody else has reaped."""
+        """Return Popen.returncode, None while it runs; it stays unreaped, so that its process
+        group's id stays its own. 0 for one that somebody else has reaped."""
         if self._process.returncode is not None:
             return self._process.returncode
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT

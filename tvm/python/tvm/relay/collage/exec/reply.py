@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a request to a worker ended, and the line that says so. Test: exec/test_pool.py."""
+"""Outcomes of a request to a worker, and the line that says so. Test: exec/test_pool.py."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parse_reply(line: bytes) -> dict[str, Any] | None:
 
 
 def how_it_ended(code: int | None) -> str:
-    """How a process of this return code ended."""
+    """Say how a process of this return code ended."""
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):
             return f"killed by {signal.Signals(-code).name}"

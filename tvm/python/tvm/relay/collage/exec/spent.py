@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a search's time goes: wall and CPU seconds by phase, here and inside the workers.
+"""The ledger of a search's time: wall and CPU seconds by phase, here and inside the workers.
 
 Nothing is recorded outside `recording()`, which bench/measuring.py and each worker's request use.
 Phases never overlap: what an inner phase takes is not part of the outer one, and an inner phase's

@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Commands:
-    """What a worker can be asked; each method takes a request's arguments by keyword."""
+    """The commands of a worker; each method takes a request's arguments by keyword."""
 
     def __init__(self) -> None:
         self._stage = Stage()

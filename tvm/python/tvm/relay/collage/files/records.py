@@ -43,7 +43,7 @@ class RecordError(ValueError):
 
 
 def read_json(kind: type[Kind], text: Any) -> Kind:
-    """What C++ sent as text."""
+    """Read a record that C++ sent as text."""
     return read(kind, json.loads(str(text)))
 
 
@@ -85,7 +85,7 @@ def required_fields(cls: type) -> list[str]:
 
 
 def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What makes a `kind` of a JSON value."""
+    """Return what makes a `kind` of a JSON value."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_reader(kind)
     if kind is Attribute:
@@ -196,7 +196,7 @@ def _read_choice(kind: type[enum.StrEnum], value: Any) -> Any:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether C++ has such a number: an integer of 64 bits, or a float that is finite."""
+    """Return whether C++ has such a number: an integer of 64 bits, or a float that is finite."""
     if isinstance(value, float):
         return math.isfinite(value)
     return type(value) is int and -(2**63) <= value < 2**63

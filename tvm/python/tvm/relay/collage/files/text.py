@@ -75,7 +75,7 @@ def make_folder(path: str | os.PathLike, called: str) -> None:
 
 
 def why_no_file(path: str | os.PathLike) -> str:
-    """Why there is no file that can be read at a path; "" where there is one."""
+    """Return why there is no file that can be read at a path; "" where there is one."""
     if os.path.isdir(path):
         return "it is a folder"
     if not os.path.exists(path):

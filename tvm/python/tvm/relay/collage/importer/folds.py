@@ -111,7 +111,8 @@ class Folds:
         return alike[-1][1]
 
     def _computed(self, call: relay.Call) -> Any:
-        """By TVM's folding, or by a build of ours: LLVM rejects some kernels without its mends."""
+        """Compute the call by TVM's folding, or by a build of ours: LLVM rejects some kernels
+        without its mends."""
         try:
             return self._stock(call)
         except tvm.TVMError:

@@ -198,7 +198,8 @@ def quick_import() -> Iterator[None]:
 
 
 class _Scope:
-    """What one block knows. Its methods take the place of TVM's functions, which they are given.
+    """The knowledge of one block. Its methods take the place of TVM's functions, which they are
+    given.
 
     Cache of converters: key is the opset.
     """
@@ -264,7 +265,7 @@ class _Scope:
         return self._converters[opset]
 
     def check_for_unsupported_ops(self, _stock: Callable, _proto: Any, _graph: Any) -> None:
-        """None is: `construct_nodes` finds out which nodes onnxruntime takes."""
+        """Refuse no node: `construct_nodes` finds out which nodes onnxruntime takes."""
 
     def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
         for node in graph.node:
@@ -343,7 +344,7 @@ class _Set(list):
 
 
 def _dispatching(method: str) -> Callable[[Callable], Callable]:
-    """What makes of TVM's function one that asks this thread's scope, if it has one."""
+    """Return what makes of TVM's function one that asks this thread's scope, if it has one."""
 
     def make(stock: Callable) -> Callable:
         @functools.wraps(stock)

@@ -42,7 +42,7 @@ def layer(
 
 
 def _recurrence(op: str, attrs: dict[str, Any]) -> Recurrence | None:
-    """What a node computes; None where there is no kernel for it."""
+    """Return what a node computes; None where there is no kernel for it."""
     if attrs.get("clip") or attrs.get("input_forget"):
         return None
     direction = _text(attrs.get("direction", "forward"))
@@ -101,13 +101,13 @@ def _layer(
 
 
 def _extents(tensor_type: Any) -> list[int] | None:
-    """Of a float32 tensor of known shape, else None."""
+    """Return the extents of a float32 tensor of known shape, else None."""
     shape = _shape(tensor_type)
     return shape if shape is not None and tensor_type.dtype == "float32" else None
 
 
 def _shape(tensor_type: Any) -> list[int] | None:
-    """Of a tensor, None where an extent is not known."""
+    """Return the shape of a tensor, None where an extent is not known."""
     if not isinstance(tensor_type, relay.TensorType):
         return None
     shape = list(tensor_type.shape)

@@ -27,7 +27,7 @@ from ..relay_util.walk import children_of, key_of
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
-    """What `infer_type` is asked for: an importer reads nothing but the type."""
+    """The answer of `infer_type`: an importer reads nothing but the type."""
 
     checked_type: Any
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the views of a module; what no candidate was made of, and who said no, for authors of
-backends and patterns. Test: views/test_views.py, inspect/test_refusal.py."""
+"""Views of a module; what no candidate was made of, and who said no, for authors of backends and
+patterns. Test: views/test_views.py, inspect/test_refusal.py.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def partition_specs(targets: Any) -> list[PartitionSpec]:
 def candidates(
     mod: tvm.IRModule | relay.Function, targets: Any, estimator: Any = None
 ) -> list[CandidatePartition]:
-    """All candidates that the pass would consider for a module or function; nothing is searched.
+    """Return all candidates that the pass would consider for a module or function; nothing is
+    searched.
 
     Function by function, small candidates first. Weights should be bound and the module prepared
     (`collage.compile.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
@@ -62,7 +64,7 @@ def candidates(
 
 
 def _functions_of(mod: tvm.IRModule | relay.Function) -> list[relay.Function]:
-    """Those that the pass looks at, typed."""
+    """Return the functions that the pass looks at, typed."""
     if not isinstance(mod, (tvm.IRModule, relay.Function)):
         raise _not_relay(mod)
     if isinstance(mod, relay.Function):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dataflow pattern matches in a function: see it before writing it into a pattern table.
+"""Matches of a dataflow pattern in a function: see them before writing it into a pattern table.
 
     data, weight = wildcard(), is_constant()
     for match in collage.find_matches(is_op("nn.conv2d")(data, weight), mod["main"]):

@@ -44,8 +44,8 @@ def require_compiler() -> None:
 
 
 def why_it_does_not_link(compiler: str = "") -> str:
-    """What keeps a compiler (the usual one by default) from linking even an empty library; "" when
-    it does that. Takes a tenth of a second."""
+    """Return what keeps a compiler (the usual one by default) from linking even an empty library;
+    "" when it does that. Takes a tenth of a second."""
     compiler = compiler or find_compiler()
     if not compiler:
         return "there is no C++ compiler"

@@ -66,7 +66,7 @@ def cpus_for_building(on_wait: OnWait | None = None, folder: Path | None = None)
 
 
 def seconds_waited() -> float:
-    """How long this thread has waited for others so far."""
+    """Return how long this thread has waited for others so far."""
     return getattr(_held, "waited", 0.0)
 
 
@@ -147,7 +147,7 @@ def _queued(folder: Path, core: str) -> Iterator[Callable[[], bool]]:
 
 
 def _is_live(place: Path) -> bool:
-    """Whether somebody stands there; who was killed has left the file, which is removed."""
+    """Return whether somebody stands there; who was killed has left the file, which is removed."""
     try:
         file = os.open(place, _FLAGS)
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _is_live(place: Path) -> bool:
 
 
 def _is_taken(lock: int, kind: int) -> bool:
-    """Whether the lock was to be had, which this process has then."""
+    """Take the lock if it is to be had; return whether this process has it then."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -172,7 +172,7 @@ def _is_taken(lock: int, kind: int) -> bool:
 
 
 def _open(file: Path) -> int:
-    """For reading, which is enough to lock it, and all that the kernel may grant for a file of
+    """Open for reading, which is enough to lock it, and all that the kernel may grant for a file of
     another user in a folder of everybody's."""
     with contextlib.suppress(FileNotFoundError):
         return os.open(file, _FLAGS)

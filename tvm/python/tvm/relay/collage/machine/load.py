@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether other work disturbs what is measured on this machine. Test: machine/test_load.py.
+"""Disturbance by other work of what is measured on this machine. Test: machine/test_load.py.
 
 A cost's interval cannot show it: while another process holds a core, each start of a parallel loop
 may wait for it, every time alike. So it is looked how much of the CPUs that this process may use
@@ -39,7 +39,7 @@ class Usage(NamedTuple):
 
 
 class LoadMeter:
-    """What others take of the CPUs that this process may use, while it measures.
+    """A meter of what others take of the CPUs that this process may use, while it measures.
 
     `workers()` gives the ids of the processes that work for this one.
     """
@@ -66,7 +66,7 @@ class LoadMeter:
         return self._last
 
     def begin(self) -> None:
-        """What load() tells next is of the time from here on, in which our own work may run."""
+        """Begin the time that load() tells of next, in which our own work may run."""
         self._before = self._read(self._workers())
         self._last = load_by_average() if self._before is None else 0.0
 
@@ -123,8 +123,8 @@ def _seconds_of(pid: int, root: str) -> float:
 
 
 def load_by_average() -> float:
-    """Where there are no counters: the last minute's runnable processes by the allowed CPUs, where
-    that leaves no core free, as a share of 1 at most; else 0."""
+    """Return the load where there are no counters: the last minute's runnable processes by the
+    allowed CPUs, where that leaves no core free, as a share of 1 at most; else 0."""
     load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
     return min(1.0, load) if load > _BUSY else 0.0
 

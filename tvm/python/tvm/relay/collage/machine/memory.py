@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a process holds, and how much there is for it (Linux).
+"""The memory that a process holds, and that there is for it (Linux).
 
 Test: machine/test_memory.py.
 

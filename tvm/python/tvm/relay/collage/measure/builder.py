@@ -87,7 +87,7 @@ def export(factory: Any, library: str, **keywords: Any) -> None:
 
 
 def can_leave_cpp_out(factory: Any) -> bool:
-    """Whether all objects of the library come from TVM's own LLVM."""
+    """Return whether all objects of the library come from TVM's own LLVM."""
     module = getattr(factory, "module", None)
     if sys.platform != "linux" or module is None:
         return False

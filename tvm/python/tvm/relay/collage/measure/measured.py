@@ -127,8 +127,8 @@ class MeasuredCostEstimator:
         return [self._cache.get(key) or self._given_up(new[key]) for key in keys]
 
     def _given_up(self, candidate: CandidateModule) -> Cost:
-        """What stands for a cost that there was no time for. The guess is as much as anything that
-        was measured takes: what was measured elsewhere is chosen before it."""
+        """Return what stands for a cost that there was no time for. The guess is as much as
+        anything that was measured takes: what was measured elsewhere is chosen before it."""
         why = "the time limit left no time to measure it"
         if candidate.backend != TVM_BACKEND:
             return Cost.failed(CostStatus.TIMEOUT, why)
@@ -136,7 +136,7 @@ class MeasuredCostEstimator:
         return Cost.estimated(max((each for each in known if each), default=1e-3), why)
 
     def searching(self) -> contextlib.AbstractContextManager[None]:
-        """For the block of a search: it is told that it works, also between its questions."""
+        """Return a block that shows a search at work, also between its questions."""
         return self._progress.searching()
 
     def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
@@ -153,7 +153,7 @@ class MeasuredCostEstimator:
         return answers[0]
 
     def look_up(self, trials: Sequence[Stored]) -> list[Cost | None]:
-        """What the store knows of trials, in their order; None where it knows nothing."""
+        """Return what the store knows of trials, in their order; None where it knows nothing."""
         if self._store is None or not trials:
             return [None] * len(trials)
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
@@ -196,9 +196,9 @@ class MeasuredCostEstimator:
         self.close()
 
     def counts(self) -> dict[str, Any]:
-        """How many costs came from where, and how many of the distinct ones failed, are noisy, are
-        from a busy machine, were verified (outputs compared with TVM's), or could not be although
-        that was asked."""
+        """Count how many costs came from where, and how many of the distinct ones failed, are
+        noisy, are from a busy machine, were verified (outputs compared with TVM's), or could not be
+        although that was asked."""
         failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
         to_verify = [self._cache[key] for key in self._to_verify & self._cache.keys()]
         doubtful = sum(cost.unverified for cost in to_verify)
@@ -250,8 +250,8 @@ class MeasuredCostEstimator:
         self.runner.drive(self._pool)
 
     def _on_built(self, item: _Item, library: str) -> OnReply:
-        """What a build's reply leads to: a reference if the candidate is to be verified, then a
-        measurement, or two if the first is noisy. Outputs that are not the reference's may be the
+        """Return what follows a build's reply: a reference if the candidate is to be verified, then
+        a measurement, or two if the first is noisy. Outputs that are not the reference's may be the
         better ones: they are compared once more, with what 64 bits give."""
         candidate = item[1]
         kept: Cost | None = None

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where candidates are measured: here, or on devices elsewhere.
-Test: measure/test_measured.py."""
+"""The place where candidates are measured: here, or on devices elsewhere.
+Test: measure/test_measured.py.
+"""
 
 from __future__ import annotations
 
@@ -27,10 +28,10 @@ class Runner(Protocol):
         """The share of the CPUs that others took since it was last asked, where that disturbs."""
 
     def is_quiet(self) -> bool:
-        """Whether nobody disturbs what would be measured now."""
+        """Return whether nobody disturbs what would be measured now."""
 
     def machine(self) -> Machine | None:
-        """What a placement says about where it was measured; None for this machine."""
+        """Return what a placement says about where it was measured; None for this machine."""
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
         """Raise a CollageError for candidates that cannot run where they would be measured."""

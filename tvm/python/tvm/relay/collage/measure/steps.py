@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers are asked to do for a candidate, and what their replies say of its cost.
+"""Steps that workers take for a candidate, and what their replies say of its cost.
 
 Test: measure/test_measured.py, measure/test_steps.py.
 """
@@ -102,8 +102,8 @@ def with_doubt(cost: Cost, doubt: str) -> Cost:
 
 
 def better(before: Cost | None, after: Cost) -> Cost:
-    """Of two measurements the one that others disturbed less, then the one known better; a failure
-    stays one."""
+    """Return the one of two measurements that others disturbed less, then the one known better; a
+    failure stays one."""
     if before is None or not after.is_usable:
         return after
     return min(before, after, key=lambda cost: (cost.is_busy, cost.spread))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is read out of the words of others' messages (TVM's, LLVM's, compilers'), where nothing
-typed says it.
+"""Patterns for the words of others' messages (TVM's, LLVM's, compilers'), where nothing typed says
+it.
 
 Each pattern names whose words it knows; its test has them say it, so that a version with other
 words fails there. Test: messages/test_foreign.py.
@@ -52,12 +52,13 @@ def unknown_target_kind(error: BaseException) -> str | None:
 
 
 def is_consequence(diagnostic: str) -> bool:
-    """Whether TVM's type inference says only that something inside an expression is wrong."""
+    """Return whether TVM's type inference says only that something inside an expression is
+    wrong."""
     return diagnostic.startswith(_AROUND)
 
 
 def is_end_of_session(message: str) -> bool:
-    """Whether TVM's RPC failed because the device has ended the session."""
+    """Return whether TVM's RPC failed because the device has ended the session."""
     return _SHUTDOWN in message
 
 

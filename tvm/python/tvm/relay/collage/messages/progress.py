@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long work reports how far it is: a rich bar, lines of text, lines of JSON, or nothing.
+"""Progress of long work: a rich bar, lines of text, lines of JSON, or nothing.
 
 All goes to standard error. Docs: docs/progress.md. Test: messages/test_progress.py.
 
@@ -218,8 +218,8 @@ class Phase:
         counts: Mapping[str, Any],
         is_waiting: bool = False,
     ) -> None:
-        """So many steps of all are done; `text` and `counts` say it for people and in JSON.
-        is_waiting: others have the CPUs, which is told again and again until they let go."""
+        """Tell that so many steps of all are done; `text` and `counts` say it for people and in
+        JSON. is_waiting: others have the CPUs, which is told again and again until they let go."""
         note(f"{self._name} ({text})")
         with self._lock:
             seconds = self._seconds()

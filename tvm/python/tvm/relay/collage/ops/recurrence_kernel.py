@@ -37,14 +37,14 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Registers:
-    """How many numbers a vector holds, and how many vectors sums may take."""
+    """The numbers that a vector holds, and the vectors that sums may take."""
 
     lanes: int
     sums: int
 
 
 def registers_of(target: tvm.target.Target) -> Registers:
-    """Those of AVX-512, else of AVX2, which LLVM splits where there is less."""
+    """Return the registers of AVX-512, else of AVX2, which LLVM splits where there is less."""
     has_features = tvm.target.codegen.target_has_features
     is_wide = target.kind.name == "llvm" and has_features("avx512f", target)
     return Registers(16, 24) if is_wide else Registers(8, 12)
@@ -82,7 +82,7 @@ class _Layer:
     blocks_are_shared: bool = False
 
     def run(self, steps: int, direction: Any, first: Any) -> None:
-        """All steps for the rows from `first` on."""
+        """Run all steps for the rows from `first` on."""
         ib, units, width = self.ib, self.units, self.units * KINDS[self.what.kind].gates
         self.direction, self.first = direction, first
         operands = map(ib.buffer_ptr, self.operands)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recurrent layer computes, as ONNX names it. Test: ops/test_recurrence.py"""
+"""The computation of a recurrent layer, as ONNX names it. Test: ops/test_recurrence.py"""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Recurrence:
-    """What a call computes, in ONNX's terms. `linear_before_reset`: of a GRU alone.
+    """The computation of a call, in ONNX's terms. `linear_before_reset`: of a GRU alone.
 
     ValueError for a direction or an activation function that there is no kernel for.
     """

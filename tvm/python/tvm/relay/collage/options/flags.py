@@ -109,7 +109,7 @@ def _rows() -> list[Option]:
 
 
 def _value(args: argparse.Namespace, row: Option) -> Any:
-    """What was given; None for nothing."""
+    """Return what was given; None for nothing."""
     return getattr(args, f"{_DEST}{row.name}", None)
 
 

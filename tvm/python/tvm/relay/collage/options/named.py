@@ -46,7 +46,7 @@ def option(name: str, written: str = "", value: str = "") -> OptionText:
 
 
 def joined(separator: str, texts: Iterable[str]) -> OptionText:
-    """As separator.join(texts)."""
+    """Join as separator.join(texts) does."""
     found = OptionText()
     for number, text in enumerate(texts):
         found += (separator if number else "") + text

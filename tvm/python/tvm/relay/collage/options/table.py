@@ -29,7 +29,7 @@ _STYLES = ("NoFusion", "TVMFusion", "ArbitraryFusion")
 
 
 class _Range(NamedTuple):
-    """Which values of its type an option takes, in words and as a test."""
+    """The values of its type that an option takes, in words and as a test."""
 
     takes: str
     holds: Callable[[Any], bool]
@@ -273,11 +273,12 @@ class CollageOptions:
         return cls(**{field.name: config[key] for key, field in _FIELDS.items() if key in config})
 
     def tunes(self) -> bool:
-        """Whether schedules of TVM's kernels are tried before its candidates are measured."""
+        """Return whether schedules of TVM's kernels are tried before its candidates are
+        measured."""
         return bool(self.tune or self.transfer_log)
 
     def style_of(self, backend: str, own: str) -> str:
-        """How the backend's patterns combine: as the options say, else in its own style."""
+        """Return how the backend's patterns combine: as the options say, else in its own style."""
         styles = dict(map(split_style, self.byoc_fusion_style))
         return styles.get(backend, own)
 
@@ -371,7 +372,7 @@ def _plain(value: Any) -> Any:
 
 
 def unknown_option(config: Any) -> str:
-    """What to say of the first key of a PassContext's config that is called as an option of
+    """Return what to say of the first key of a PassContext's config that is called as an option of
     Collage, and is none; "" where there is no such key."""
     for key in config or ():
         if str(key).startswith(PREFIX) and key not in _FIELDS:

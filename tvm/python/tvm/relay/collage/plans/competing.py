@@ -142,7 +142,7 @@ class Plans:
         return found
 
     def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
-        """Those of `kernels` that steps of a plan may have."""
+        """Return those of `kernels` that steps of a plan may have."""
         parts = filter(is_external_function, self.modules[name].functions.values())
         used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
         return tuple(choice for choice in self.kernels if choice.step in used)
@@ -254,7 +254,7 @@ class Plans:
         return found
 
     def is_untuned(self, module: tvm.IRModule) -> bool:
-        """Whether it is the module of a plan that is built without tuning records."""
+        """Return whether it is the module of a plan that is built without tuning records."""
         untuned = (self.modules.get(name) for name in UNTUNED.values())
         return any(module.same_as(own) for own in untuned if own is not None)
 
@@ -273,8 +273,8 @@ class Plans:
         return [*self._parts, *self._tried]
 
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
-        """What makes the placement of a plan that is built in force of these tuning records; it
-        raises PlacementError when the plan has none."""
+        """Return what makes the placement of a plan that is built in force of these tuning records;
+        it raises PlacementError when the plan has none."""
         parts = self._parts.get(name) or self._tried[name]
         return lambda: make_placement(
             name,

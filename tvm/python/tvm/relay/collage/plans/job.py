@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the phases of one `optimize` read and hand on. Test: test_optimizer.py."""
+"""The records that the phases of one `optimize` read and hand on. Test: test_optimizer.py."""
 
 from __future__ import annotations
 
@@ -80,10 +80,10 @@ class OpLevel:
     transfers: Mapping[str, int]
 
     def is_small(self) -> bool:
-        """Whether it may spend more time on waking threads than they save."""
+        """Return whether it may spend more time on waking threads than they save."""
         return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
 
     def ships_unmeasured(self) -> bool:
-        """Whether it may ship though nobody ran it whole: each of its parts was measured, and none
-        trades accuracy, since nobody compared what comes of it."""
+        """Return whether it may ship though nobody ran it whole: each of its parts was measured,
+        and none trades accuracy, since nobody compared what comes of it."""
         return not traders_in(self.partitioned) and is_all_measured(self.reports)

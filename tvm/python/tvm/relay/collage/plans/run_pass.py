@@ -41,7 +41,7 @@ def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
 
 
 def is_all_measured(reports: list[FunctionReport]) -> bool:
-    """Whether each kernel of the op-level plan was measured, in every function."""
+    """Return whether each kernel of the op-level plan was measured, in every function."""
     return all(
         part.cost.status == CostStatus.MEASURED
         for report in reports

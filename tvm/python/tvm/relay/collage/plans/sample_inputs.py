@@ -38,7 +38,7 @@ class Samples(dict[str, np.ndarray]):
         self.called, self.file = called, file
 
     def misfit(self, why: str) -> OptionError:
-        """What to raise for arrays that a model does not take."""
+        """Return what to raise for arrays that a model does not take."""
         if self.file:
             return FileError(self.called + f": {self.file!r}: {why}")
         return OptionError(self.called + f": {why}")

@@ -80,7 +80,7 @@ def check_search(options: Any) -> None:
 
 
 def check_original(job: Job, model: Any) -> Original | None:
-    """How the module agrees with its original, a file or an ONNX model; None for none.
+    """Check how the module agrees with its original, a file or an ONNX model; None for none.
     OriginalError where it does not."""
     if not model or model == NO_ORIGINAL:
         return None
@@ -101,7 +101,7 @@ def check_original(job: Job, model: Any) -> Original | None:
 
 
 def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
-    """How whole plans are built and measured."""
+    """Return how whole plans are built and measured."""
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
     if (
@@ -273,8 +273,8 @@ def known_plans(
     samples: Mapping[str, np.ndarray],
     reference: str,
 ) -> Iterator[KnownPlans]:
-    """What the store knows of the module's plans that were measured beside the plan `reference`;
-    nothing where a backend has no version."""
+    """Yield what the store knows of the module's plans that were measured beside the plan
+    `reference`; nothing where a backend has no version."""
     device = runner.info if isinstance(runner, DeviceRunner) else None
     versions = {str(each): version_of(each.kind.name, device) for each in job.targets.external}
     depends_on = {
@@ -302,7 +302,7 @@ def known_plans(
 
 
 def _built_by(job: Job) -> list[str]:
-    """What options of the build come to: one that is not given is as good as its default."""
+    """Return what options of the build come to: one that is not given is as good as its default."""
     if job.executor == VM:
         return [VM]  # it takes none
     defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}

@@ -31,7 +31,7 @@ def flush_denormals(enabled: bool = True) -> None:
 
 
 def flushes_denormals() -> bool:
-    """Whether denormals are to be treated as zero."""
+    """Return whether denormals are to be treated as zero."""
     pool = thread_pool()
     return pool is not None and bool(pool.CollagePoolFlushDenormals())
 

@@ -24,8 +24,8 @@ _FFI = "tvm._ffi."
 
 
 def _has_left_ffi(traceback: TracebackType | None) -> bool:
-    """Whether the FFI's function, which C++ called, is the outermost frame. Every Python says so by
-    the traceback; since 3.13 ctypes no longer gives the hook that function."""
+    """Return whether the FFI's function, which C++ called, is the outermost frame. Every Python
+    says so by the traceback; since 3.13 ctypes no longer gives the hook that function."""
     if traceback is None:
         return False
     module = traceback.tb_frame.f_globals.get("__name__") or ""
@@ -33,7 +33,8 @@ def _has_left_ffi(traceback: TracebackType | None) -> bool:
 
 
 class _Scope(threading.local):
-    """Of each thread: how many `interrupts_kept` it is in, and what the FFI has lost there."""
+    """Counts of each thread: how many `interrupts_kept` it is in, and what the FFI has lost
+    there."""
 
     depth = 0
     lost: BaseException | None = None

@@ -39,7 +39,7 @@ class SharedPatch:
 
     @classmethod
     def of_attribute(cls, owner: Any, name: str, make: Callable[[Any], Any]) -> SharedPatch:
-        """Of ``owner.name``, a module's or a class's."""
+        """Make the patch of ``owner.name``, a module's or a class's."""
         return cls(
             lambda: getattr(owner, name),
             lambda value: setattr(owner, name, value),

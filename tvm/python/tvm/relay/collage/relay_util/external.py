@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a backend's and what is TVM's: targets, functions, names in reports and costs.
+"""Telling apart what is a backend's and what is TVM's: targets, functions, names in reports and
+costs.
 
 Test: compile/test_library.py, backends/test_target_kind.py.
 """
@@ -31,7 +32,7 @@ def is_external(target: Any) -> bool:
 
 
 def is_external_function(function: Any) -> bool:
-    """Whether a module's function is compiled by a backend rather than by TVM."""
+    """Return whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
 
 
@@ -45,7 +46,8 @@ def on_one_thread(mod: tvm.IRModule) -> tvm.IRModule:
 
 
 def is_on_one_thread(function: Any) -> bool:
-    """Whether a plan's main function, or that of a part, is to run on the calling thread alone."""
+    """Return whether a plan's main function, or that of a part, is to run on the calling thread
+    alone."""
     return ONE_THREAD in (function.attrs or {})
 
 

@@ -13,7 +13,7 @@ from tvm import relay
 
 
 def key_of(expr: Any) -> int:
-    """What tells an expression from others that live; TVM's own hash is a call of C++."""
+    """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
     return expr.handle.value
 
 
@@ -64,7 +64,7 @@ def nodes_of(where: Any, *kinds: type) -> list[Any]:
 
 
 def operator_calls(where: Any) -> list[Any]:
-    """Those of nodes_of that are calls of operators."""
+    """Return those of nodes_of that are calls of operators."""
     return [call for call in nodes_of(where, relay.Call) if isinstance(call.op, tvm.ir.Op)]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device is: its CPU, threads, versions and backends, by its own account.
+"""The facts about a device: its CPU, threads, versions and backends, by its own account.
 
 Test: rpc/test_device_info.py.
 """

@@ -58,7 +58,7 @@ class DevicePool(WorkerPool):
 
     @property
     def info(self) -> DeviceInfo:
-        """What the devices have in common; `address` is the first one's."""
+        """Return what the devices have in common; `address` is the first one's."""
         if self._info is None:
             self.take_devices()
         assert self._info is not None
@@ -139,7 +139,7 @@ class DevicePool(WorkerPool):
         super()._abort()
 
     def _count_free(self) -> int:
-        """How many devices to ask for; 1, to queue for it, when all are in use."""
+        """Return how many devices to ask for; 1, to queue for it, when all are in use."""
         began = time.monotonic()
         while True:
             with Tracker(self._tracker) as tracker:

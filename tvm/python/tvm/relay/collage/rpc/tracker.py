@@ -21,7 +21,7 @@ _ANSWER_SECONDS = 10.0
 
 
 class Address(NamedTuple):
-    """Where a tracker or a device listens."""
+    """The address at which a tracker or a device listens."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Of "host:port". DeviceError that names the option for anything else."""
+        """Read "host:port". DeviceError that names the option for anything else."""
         host, colon, port = text.rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
             raise DeviceError(
@@ -88,7 +88,7 @@ class Tracker:
         return found
 
     def free(self, key: str) -> int:
-        """How many servers of the key are not in use."""
+        """Return how many servers of the key are not in use."""
         return int(self._summary()["queue_info"].get(key, {}).get("free", 0))
 
     def request(self, key: str, seconds: float) -> Ticket | None:

@@ -83,7 +83,8 @@ def entry_rules(compiler: str, table: Iterable[Any]) -> list[Any]:
 def prototypes_entry(
     compiler: str, name: str, pattern: DFPattern, predicate: Callable[..., Any] | None = None
 ) -> Any:
-    """What answers to two functions of TVM's prototype: the rule of an entry, by its fields."""
+    """Return what answers to two functions of TVM's prototype: the rule of an entry, by its
+    fields."""
     # It is TVM's handle on the predicate, in which an interrupt would be lost.
     asked = predicate and functools.partial(ask, predicate)
     entry = (str(name), pattern, asked)

@@ -150,7 +150,7 @@ def Joinable(sub_rule: PartitionRule) -> PartitionRule:
 
 
 def Union(*sub_rules: PartitionRule) -> PartitionRule:
-    """All sub-candidates of all sub-rules, equal ones once."""
+    """Give all sub-candidates of all sub-rules, equal ones once."""
     return _make("Union", [_check_rule("Union", rule) for rule in sub_rules])
 
 

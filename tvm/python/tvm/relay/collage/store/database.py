@@ -90,7 +90,7 @@ class CostStore:
             self._connection.execute("VACUUM")
 
     def problems(self) -> list[str]:
-        """What is wrong, by SQLite's full check and row by row; empty for a sound store."""
+        """Return what is wrong, by SQLite's full check and row by row; empty for a sound store."""
         found = [row[0] for row in self._query("PRAGMA integrity_check") if row[0] != "ok"]
         for values in self._query(_SELECT):
             try:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows serve a search here and now, which part of the key keeps others from it, and which
-ones a store can do without. Test: cli/test_store.py, store/test_prune.py.
+"""Rows that serve a search here and now, which part of the key keeps others from it, and which ones
+a store can do without. Test: cli/test_store.py, store/test_prune.py.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ def measuring_text(options: MeasureOptions) -> str:
 
 
 class CostKey(NamedTuple):
-    """What must be equal for a cost to be used again; meanings in schema.CREATE."""
+    """The key that must be equal for a cost to be used again; meanings in schema.CREATE."""
 
     candidate: str
     backend: str
@@ -100,8 +100,8 @@ class CandidateKeys:
         self._versions: dict[str, str | None] = {}
 
     def of(self, candidate: Stored) -> CostKey | None:
-        """None for a backend without a version: its costs could outlive the code that they were
-        measured with, so they are neither looked up nor kept."""
+        """Return the key; None for a backend without a version: its costs could outlive the code
+        that they were measured with, so they are neither looked up nor kept."""
         backend = candidate.backend
         if backend not in self._versions:
             self._versions[backend] = self._version_of(backend)

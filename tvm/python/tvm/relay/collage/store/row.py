@@ -100,7 +100,7 @@ def message_of(status: Any, message: Any) -> Any:
 
 
 def was_unverified(status: Any, message: Any) -> int:
-    """Whether the message of a row of those layouts says that nothing was compared."""
+    """Return whether the message of a row of those layouts says that nothing was compared."""
     is_worded = status == "measured" and isinstance(message, str)
     return int(is_worded and _NOT_VERIFIED.search(message) is not None)
 

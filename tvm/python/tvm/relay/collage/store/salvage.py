@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can still be read from a damaged or truncated store. Test: store/test_faults.py."""
+"""Rescue of what can still be read from a damaged or truncated store. Test:
+store/test_faults.py."""
 
 from __future__ import annotations
 

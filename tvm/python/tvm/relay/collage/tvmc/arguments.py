@@ -46,7 +46,7 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
-    """Whether --collage, or the option in --pass-config, is there.
+    """Return whether --collage, or the option in --pass-config, is there.
 
     TVMCException for options of Collage's without it, as tvmc refuses those of other executors.
     """

@@ -173,8 +173,8 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
 
 
 def _add_report(package: Any) -> None:
-    """What fails is logged, as an error, since tvmc shows no warnings: the package is worth more
-    than its report."""
+    """Add the report to the package. A failure is logged as an error, since tvmc shows no warnings:
+    the package is worth more than its report."""
     try:
         add_report(package.package_path, package.collage.report)
     except (OSError, ValueError) as error:
@@ -186,7 +186,7 @@ def _add_report(package: Any) -> None:
 
 
 def _sources(built: Any, formats: list[str]) -> dict[str, str]:
-    """What of a library has a source: TVM's code by format, that of parts by kind of module.
+    """Return what of a library has a source: TVM's code by format, that of parts by kind of module.
 
     TVM's own dump stops at the module that holds the constants of parts, which has none.
     """
@@ -229,6 +229,6 @@ def _build(stock: Callable) -> Callable:
 
 
 def _input_shapes(fixed: FixedShapes) -> str:
-    """What to do about open dimensions."""
+    """Say what to do about open dimensions."""
     example = " ".join(f"{name}:[{','.join(map(str, dims))}]" for name, dims in fixed.items())
     return f'fix them by --input-shapes "{example}"'

@@ -42,7 +42,7 @@ def options_in(configs: Iterable[str] | None) -> dict[str, Any]:
 
 
 def enables(config: dict[str, Any]) -> bool:
-    """Whether these options ask for Collage."""
+    """Return whether these options ask for Collage."""
     return bool(config.get(OPTION, False))
 
 

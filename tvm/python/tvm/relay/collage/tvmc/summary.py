@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tvmc compile --collage` prints of a report: a few lines. Test: tvmc/test_summary.py."""
+"""The few lines that `tvmc compile --collage` prints of a report. Test: tvmc/test_summary.py."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..report.times import plan_time
 
 
 def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> list[str]:
-    """What ships and how fast, beside each backend alone; where its operators run; the files.
+    """List what ships and how fast, beside each backend alone; where its operators run; the files.
 
     `report` is that of result_to_json, `written` names what each file is.
     """

@@ -45,7 +45,7 @@ def wrap(module: Any) -> None:
 
 
 def split_target(text: str, module: Any) -> tuple[str, list[str]]:
-    """What of a target text is tvmc's, and the backends in it, in any order.
+    """Return what of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
     targets; a name that nobody knows is taken for a backend's. Where no host is named, it is

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pass reports of one function, as files/records.py reads it from C++: the plan's parts,
-costs, limits, and the graph with all that was known of each node. Test:
-views/test_function_report.py.
+"""The pass's report of one function, as files/records.py reads it from C++: the plan's parts,
+costs, limits, and the graph with all that was known of each node.
 """
 
 from __future__ import annotations
@@ -199,7 +198,7 @@ class FunctionReport:
 
     @functools.cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
-        """Why operators on TVM are on no external backend, the dearest first."""
+        """Return why operators on TVM are on no external backend, the dearest first."""
         return tuple(_unplaced(self))
 
 

@@ -279,7 +279,8 @@ class SubGraph(View):
         return str(call("WhyInvalid", self, json.dumps(limits)))
 
     def is_valid(self, config: SubGraphConfig | None = None) -> bool:
-        """Whether it is convex, in one scope, its composites disjoint, and within `config`."""
+        """Return whether it is convex, in one scope, its composites disjoint, and within
+        `config`."""
         return not self.why_invalid(config)
 
     def _identity(self) -> tuple[Any, ...]:

@@ -48,7 +48,7 @@ def ints(indices: Iterable[int]) -> list[int]:
 
 
 class OpKind(enum.IntEnum):
-    """What TVM can fuse; the numbers are those of ``tvm.relay.op.OpPattern``."""
+    """The kind of an operator as TVM fuses; the numbers are those of ``tvm.relay.op.OpPattern``."""
 
     ELEMWISE = 0
     BROADCAST = 1

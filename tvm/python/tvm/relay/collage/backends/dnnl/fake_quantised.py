@@ -131,7 +131,8 @@ def _bias(graph: Graph, node: Node, reader: Node | None, channels: int) -> np.nd
 
 
 def _move(graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node) -> list[Node]:
-    """What moves floats that only a quantisation with the same numbers reads moves the bytes."""
+    """Move the bytes where floats were moved that only a quantisation with the same numbers
+    reads."""
     data = found.get(node.inputs[0])
     if data is None or reader.op != _QUANTIZE or len(node.inputs) > 1:
         return []

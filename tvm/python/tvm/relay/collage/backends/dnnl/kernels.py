@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which steps of a part oneDNN, or we in its place, can run by several kernels, and running one.
+"""Steps of a part that oneDNN, or we in its place, can run by several kernels, and running one.
 
 A step is described by itself, as the one node of a partition, so that equal steps of all parts and
 models are one, and a trial runs what a part would run. The layouts of a part's convolutions tie its
@@ -57,7 +57,7 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
 
 @functools.lru_cache(maxsize=4096)  # a part's steps are listed twice
 def _kernels_of(text: str, num_threads: int) -> tuple[str, ...]:
-    """Of the step, in the order that the pool's number of threads gives them."""
+    """Return the kernels of the step, in the order that the pool's number of threads gives them."""
     return tuple(map(str, tvm.get_global_func("collage.onednn.kernels")(text)))
 
 
@@ -83,7 +83,7 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
 
 
 def _say(node: Node, **strings: str) -> None:
-    """Those of the strings that say something become the node's."""
+    """Add the strings that say something to the node's."""
     said = {key: text for key, text in strings.items() if text}
     node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
 
@@ -122,7 +122,7 @@ def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
 
 
 def _is_chosen(graph: Graph, node: Node) -> bool:
-    """Whether a node may have several kernels that a trial of it alone tells apart.
+    """Return whether a node may have several kernels that a trial of it alone tells apart.
 
     Not a convolution where the target decides, nor a product of two activations: that one takes
     them in whatever layout others make them, a transposed view as well, which it lacks alone.
@@ -144,7 +144,8 @@ def _convs(graph: Graph) -> list[Node]:
 
 
 def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool:
-    """Whether it is a convolution of floats: those of bytes have kernels for channels last only."""
+    """Return whether it is a convolution of floats: those of bytes have kernels for channels last
+    only."""
     return op == "conv" and {dtypes[tensor] for tensor in tensors} == {"float32"}
 
 
@@ -185,7 +186,8 @@ def _text(graph: Graph) -> str:
 
 
 def _label(graph: Graph, node: Node) -> str:
-    """As the plan of a part shows a step: "inner_product 64x768, 3072x768 -> 64x3072 + relu"."""
+    """Return a step as the plan of a part shows it: "inner_product 64x768, 3072x768 -> 64x3072 +
+    relu"."""
 
     def shape(tensor: int) -> str:
         return "x".join(map(str, graph.shapes[tensor]))

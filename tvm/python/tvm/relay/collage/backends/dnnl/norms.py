@@ -151,7 +151,7 @@ class _Finder:
         return len(self._users.get(tensor, [])) == 1 and tensor not in self._graph.outputs
 
     def _is_column(self, tensor: int, rows: int) -> bool:
-        """Whether it is one number a column, and gives the rows no further axis."""
+        """Return whether it is one number a column, and gives the rows no further axis."""
         shape = self._graph.shapes[tensor]
         is_flat = len(shape) == 1 or tensor in self._graph.constants
         has_axes = 0 < len(shape) <= len(self._graph.shapes[rows])
@@ -173,7 +173,7 @@ def lower_layer_norm(graph: Graph, node: Node) -> Node:
 
 
 def is_layer_norm(graph: Graph) -> bool:
-    """Whether all that the graph computes is one of them."""
+    """Return whether all that the graph computes is one layer normalisation."""
     return [node.op for node in graph.nodes] == ["layer_norm"]
 
 

@@ -135,7 +135,7 @@ def adaptive_pool(graph: Graph, node: Node) -> Node:
 
 
 def resize(graph: Graph, node: Node) -> Node:
-    """Where oneDNN's points are Relay's: it reads the nearest of, or between, half pixels."""
+    """Lower a resize whose points are oneDNN's: the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
     check(node, is_plain_layout(layout, "NCHW"), "layout", layout)
     check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)

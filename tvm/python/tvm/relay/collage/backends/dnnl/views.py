@@ -106,7 +106,7 @@ def depth_to_space(graph: Graph, node: Node) -> list[Node]:
 
 
 def pad(graph: Graph, node: Node) -> Node | list[Node]:
-    """What it adds is a constant beside the data, axis by axis."""
+    """Lower a pad: what it adds is a constant beside the data, axis by axis."""
     data, number = node.inputs
     dtype = graph.dtypes[data]
     check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)

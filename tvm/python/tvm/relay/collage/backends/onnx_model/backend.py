@@ -82,7 +82,7 @@ class OnnxModelBackend(Backend):
         return create(self.name, symbol, data, inputs, outputs, threads)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
-        """None are asked for: the model holds them."""
+        """Return no constants: the model holds them."""
         return {}
 
 

@@ -123,8 +123,8 @@ class _Visitor:
                 raise UnsupportedOpError(self._backend, name, f"dtype={dtype} is not supported")
 
     def _is_exact(self, value: Value) -> bool:
-        """Whether it is a constant that compares with any integer as their float32s do: rounding
-        brings nothing to it or past it."""
+        """Return whether it is a constant that compares with any integer as their float32s do:
+        rounding brings nothing to it or past it."""
         array = self._graph.array_of(value)
         if array is None or array.size > _SMALL:
             return False

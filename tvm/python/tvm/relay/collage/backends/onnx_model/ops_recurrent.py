@@ -55,7 +55,7 @@ def _after_zeros(call: ExportedCall, bias: Value) -> Value:
 
 
 def _may_be_set(call: ExportedCall, state: Value) -> bool:
-    """Whether a state at the start is other than zero, which is what ONNX takes for none."""
+    """Return whether a state at the start is other than zero, which ONNX takes for none."""
     array = call.graph.array_of(state)
     return array is None or bool(array.any())
 

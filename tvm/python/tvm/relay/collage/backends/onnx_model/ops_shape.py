@@ -17,7 +17,7 @@ _NUMBER = (*FLOATS, "int32", "int64")
 
 
 def _reshape(call: ExportedCall) -> Value:
-    """All ops that keep the elements in order: their results' shapes are known."""
+    """Convert an op that keeps the elements in order: its result's shape is known."""
     return call.reshaped(call.values[0], call.shape)
 
 

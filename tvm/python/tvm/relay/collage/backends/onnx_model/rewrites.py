@@ -184,7 +184,7 @@ def _stacked(walk: Rewriting, name: str, lead: tuple[int, ...]) -> Value | None:
 
 
 def _reshape_twice(walk: Rewriting, node: Node) -> Value | None:
-    """Of two reshapes the last one counts; one to the shape that is there is none."""
+    """Drop the first of two reshapes, and a reshape to the shape that is there."""
     before = walk.made(node.inputs[0], "Reshape")
     if before is not None:
         return walk.reshape(walk[before.inputs[0]], node.outputs[0].shape)
@@ -259,7 +259,7 @@ def _normalisation(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _quotients(walk: Rewriting, node: Node) -> list[tuple[str, str]]:
-    """What a quotient divides by what; a product with 1 / y is one."""
+    """Return what a quotient divides by what; a product with 1 / y is a quotient."""
     if node.operator == "Div":
         return [(node.inputs[0], node.inputs[1])]
     found = []
@@ -280,7 +280,7 @@ def _last_axes(walk: Rewriting, name: str) -> int | None:
 
 
 def _squared(walk: Rewriting, name: str) -> str | None:
-    """What a square is one of."""
+    """Return the value whose square it is; None for no square."""
     square = walk.made(name, "Pow", "Mul")
     if square is None:
         return None

@@ -34,7 +34,8 @@ class Rewriting:
         self._uses.update(name for node in self.nodes for name in node.inputs)
 
     def __getitem__(self, name: str) -> Value:
-        """What a value has become in the new graph: inputs and constants stay what they are."""
+        """Return what a value has become in the new graph: inputs and constants stay what they
+        are."""
         return self._now[name] if name in self._now else self.old.value_of(name)
 
     def run(self, table: Table) -> bool:

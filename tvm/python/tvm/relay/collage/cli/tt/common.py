@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the actions of `collage tt` share: arguments, models that are opened, answers as text or
-JSON. Test: cli/test_tt.py.
+"""Parts that the actions of `collage tt` share: arguments, open models, answers as text or JSON.
+Test: cli/test_tt.py.
 """
 
 from __future__ import annotations
@@ -172,8 +172,8 @@ def add_sources(action: argparse.ArgumentParser) -> None:
 
 
 def scores_of(kernels: Sequence[Kernel], logs: Sequence[Path]) -> dict[str, float]:
-    """What each log promises to a model with these kernels, the best first. CollageError where no
-    log has a schedule of any of its classes."""
+    """Return what each log promises to a model with these kernels, the best first. CollageError
+    where no log has a schedule of any of its classes."""
     sources = {str(path): sources_of([path]) for path in logs}
     check_some_fit(kernels, itertools.chain(*sources.values()), logs)
     models = {path: [source.kernel for source in found] for path, found in sources.items()}
@@ -222,8 +222,8 @@ def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
 
 @contextlib.contextmanager
 def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
-    """For the block that makes trials: what tells of each kernel as it begins. At the end a warning
-    says so where other programs took the CPUs meanwhile, other than while it waited for them."""
+    """Yield what tells of each kernel as it begins, to a block that makes trials. Warn at the end
+    where other programs took the CPUs meanwhile, other than while it waited for them."""
     meter, loads = LoadMeter(lambda: workers.pids), list[float]()
     meter.begin()
     try:
@@ -248,7 +248,8 @@ def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
 
 
 def untried_text(count: int) -> str:
-    """What --seconds, or a fault of the machine, left of a transfer, and what to do about it."""
+    """Say what --seconds, or a fault of the machine, left of a transfer, and what to do about
+    it."""
     what = "1 schedule was" if count == 1 else f"{count} schedules were"
     return f"{what} not tried: run the same command again to go on"
 

@@ -115,7 +115,7 @@ def _plot(options: argparse.Namespace) -> int:
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    """What tt compare wrote. CollageError."""
+    """Read what tt compare wrote. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}; name what `collage tt compare` wrote")
     try:

@@ -234,7 +234,8 @@ def _many(options: argparse.Namespace) -> int:
 def _questions(
     path: Path, logs: Mapping[str, Sequence[Path]], options: argparse.Namespace
 ) -> dict[Question, Sequence[Path]]:
-    """What is asked of a model, and the logs of each: a model's own log is no other model's."""
+    """Return what is asked of a model, and the logs of each: a model's own log is no other
+    model's."""
     target = str(host_named(options.target, "--target"))
     settings = [target, cpu_model(), options.shape, options.best, options.schedules]
     settings += [sorted(options.without), _digest(path.read_bytes())]
@@ -276,8 +277,8 @@ def _known(records: Path) -> dict[Question, Row]:
 def _rows_of(
     path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
 ) -> tuple[list[Row], dict[Question, int]]:
-    """What one model gains from each of the logs, all measured beside each other; and how many
-    schedules time left untried where it did not suffice, which have no row yet."""
+    """Return what one model gains from each of the logs, all measured beside each other; and how
+    many schedules time left untried where it did not suffice, which have no row yet."""
     with one_worker() as workers:
         model = wanted_kernels(open_net(path, options, workers), options.without)
         sources = {each.log: [one.kernel for one in sources_of(own)] for each, own in asked.items()}

@@ -153,7 +153,7 @@ def _took(log: Path) -> float:
 
 
 def _matcher(options: argparse.Namespace, kernels: Sequence[Kernel]) -> Callable[[], bool]:
-    """Whether the search may end, which is asked often and looked at once a minute."""
+    """Return a test whether the search may end, which is asked often and looks once a minute."""
     if not options.match:
         return lambda: False
     goal = read_ansor(options.match)

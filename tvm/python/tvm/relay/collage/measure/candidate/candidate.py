@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a module whose main computes one candidate.
+"""The candidate that is measured: a module whose main computes it.
 Test: measure/candidate/test_candidate.py.
 
 The same form reaches the build for measuring and for deploying: parts of external backends are

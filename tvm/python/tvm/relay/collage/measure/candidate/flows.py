@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers that an operator reads as places come to it: from which variables and constants,
-through which operators, and what these must be for the numbers to be safe.
+"""The flow of numbers that an operator reads as places: from which variables and constants they
+come, through which operators, and what these must be for the numbers to be safe.
 
 Needs are walked backwards, from READS of reads.py through FLOWS to the leaves. What a walk cannot
 see through (another kind of operator) ends it, where the result's type or operator bounds it; else
@@ -122,7 +122,8 @@ def _quotient(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
 
 
 def _remainder(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
-    """Of a constant it is below that; a negative number's may be negative."""
+    """Yield the needs of a remainder: of a constant it is below that; a negative number's may be
+    negative."""
     known = _values(call.args[1])
     is_bounded = known is not None and known[0] > 0 and known[1] - 1 <= need.limits()[1]
     yield call.args[0], need._replace(low=0, high=None if is_bounded else need.high, form="")
@@ -197,7 +198,7 @@ OWN_RANGE = names(
 
 @dataclasses.dataclass
 class Leaves:
-    """What the numbers that are read come from: variables with what they must be, in the order in
+    """The origins of the numbers that are read: variables with what they must be, in the order in
     which they are met, and constants whose values matter."""
 
     needs: dict[_expr.Var, Need]
@@ -205,8 +206,8 @@ class Leaves:
 
 
 def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) -> Leaves:
-    """What these functions, of module `mod` if they call others of it, read as places, shapes or
-    structure, or must not be zero or such.
+    """Return what these functions, of module `mod` if they call others of it, read as places,
+    shapes or structure, or must not be zero or such.
 
     Parameters of functions that are called in them stand for what calls give for them: parts of
     external backends hold the calls that tell what a candidate's inputs are.
@@ -215,8 +216,8 @@ def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) 
 
 
 def kept_constants(nodes: Iterable[Any]) -> list[Any]:
-    """For the pass: constants that decide how long calls take which read places, whatever their
-    size; of these calls and the lets of their function."""
+    """Return, for the pass, the constants that decide how long calls take which read places,
+    whatever their size; of these calls and the lets of their function."""
     return list(leaves_read_by(nodes).constants)
 
 
@@ -306,12 +307,12 @@ def _called(call: Any, mod: tvm.IRModule | None) -> Any:
 
 
 def _is_wide(node: Any) -> bool:
-    """Whether these are integers of a kind that are indices; bytes are a quantised net's."""
+    """Return whether these are integers of a kind that are indices; bytes are a quantised net's."""
     return is_integer(node) and not str(type_of(node).dtype).endswith("int8")
 
 
 def _holds_any(node: Any, need: Need) -> bool:
-    """Whether every number of the node's type is what is needed."""
+    """Return whether every number of the node's type is what is needed."""
     dtype = str(getattr(type_of(node), "dtype", ""))
     low, high = need.limits()
     if dtype == "bool":
@@ -323,7 +324,8 @@ def _holds_any(node: Any, need: Need) -> bool:
 
 
 def _both(one: Need | None, other: Need) -> Need:
-    """What satisfies both; where nothing does, the one with numbers that are not negative."""
+    """Return what satisfies both; where nothing does, the one with numbers that are not
+    negative."""
     if one is None:
         return other
     low = max((n.low for n in (one, other) if n.low is not None), default=None)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes a module touches again in each run, beside its inputs and outputs: those of its
+"""The bytes that a module touches again in each run, beside its inputs and outputs: those of its
 weights, and of values inside it.
 
 Whether caches still hold them when it runs next, after the rest of its network has run, decides
@@ -41,7 +41,7 @@ def bytes_in_turn(mod: tvm.IRModule) -> int:
 
 
 def inner_bytes(mod: tvm.IRModule) -> int:
-    """Of the values inside a module (typed), as many as are alive at once."""
+    """Return the bytes of the values inside a module (typed), as many as are alive at once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     return sum(map(_most_alive, functions))
 
@@ -88,14 +88,15 @@ def _most_alive(function: Function) -> int:
 
 
 def _mapped(kind: Any, function: Callable[[Any], Any]) -> Any:
-    """What the function gives for the tensors of a type, in tuples where that has tuples."""
+    """Return what the function gives for the tensors of a type, in tuples where that has tuples."""
     if isinstance(kind, tvm.ir.TupleType):
         return tuple(_mapped(field, function) for field in kind.fields)
     return function(kind) if isinstance(kind, tvm.ir.TensorType) else None
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[int]:
-    """Those of values, which may be in tuples; None is of what is given from outside."""
+    """Yield the numbers of values, which may be in tuples; None is of what is given from
+    outside."""
     for value in values:
         if isinstance(value, tuple):
             yield from _numbers(value)
@@ -104,7 +105,8 @@ def _numbers(values: Iterable[Any]) -> Iterator[int]:
 
 
 def _attribute(call: relay.Call, name: str) -> Any:
-    """Of the operator that is called; None where it has none, and of other calls."""
+    """Return an attribute of the operator that is called; None where it has none, and of other
+    calls."""
     return call.op.get_attr(name) if isinstance(call.op, tvm.ir.Op) else None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a PassContext changes a build, as JSON for workers.
+"""The part of a PassContext that changes a build, as JSON for workers.
 Test: measure/candidate/test_pass_context.py.
 
 Instruments stay behind: they watch a build. So do Collage's own options, but for what a build asks.

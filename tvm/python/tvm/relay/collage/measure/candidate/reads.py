@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators read numbers as places, shapes or structure, and what numbers they can take.
+"""Operators that read numbers as places, shapes or structure, and what numbers they can take.
 
 A wrong one of these crashes the process, or reads what is not there; and constants of this kind
 decide how long an operator takes. READS has the operators that read them, RANGES those that some
@@ -365,5 +365,5 @@ PLAIN = names(
 
 
 def reading_ops() -> list[str]:
-    """For the pass: operators to which some numbers are places, shapes or structure."""
+    """List, for the pass, the operators to which some numbers are places, shapes or structure."""
     return list(READS)

@@ -34,8 +34,8 @@ WeightNames = dict[str, list[str]]
 
 
 def is_weight(node: relay.Expr) -> bool:
-    """Whether a Relay node is a constant whose values do not belong to a candidate's identity,
-    unless it is one of kept_constants."""
+    """Return whether a Relay node is a constant whose values do not belong to a candidate's
+    identity, unless it is one of kept_constants."""
     if not isinstance(node, _expr.Constant):
         return False
     return int(np.prod(node.data.shape, dtype=np.int64)) > SMALL_CONSTANT

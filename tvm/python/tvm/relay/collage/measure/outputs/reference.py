@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate should compute: its operators one by one, without any external code.
+"""The reference of a candidate: its operators computed one by one, without any external code.
 
 Test: measure/outputs/test_reference.py.
 
@@ -168,7 +168,7 @@ class _Evaluation:
     def _computed(
         self, call: _expr.Call, operands: list[Any], built: Callable[[Any], Any] = lambda call: call
     ) -> Any:
-        """By numpy, or as TVM builds what `built` makes of the call."""
+        """Compute the call by numpy, or as TVM builds what `built` makes of it."""
         if call.op.name in OPERATORS:
             computed = compute(call, [_arrays(value) for value in operands])
             if computed is not None:
@@ -275,7 +275,7 @@ def _kernel(text: str, builder: str) -> _Kernel:
 
 
 def _name(index: int) -> str:
-    """Of an operand; the executor calls its own constants p0, p1, ..."""
+    """Return the name of an operand; the executor calls its own constants p0, p1, ..."""
     return f"operand_{index}"
 
 

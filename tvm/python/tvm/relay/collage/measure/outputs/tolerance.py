@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far outputs may be from TVM's: by the coarsest type inside and the length of its sums.
+"""The tolerance of outputs beside TVM's: by the coarsest type inside and the length of its sums.
 
 Test: measure/outputs/test_reference.py.
 """
@@ -87,7 +87,7 @@ def _relative(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _roundings(calls: list[_expr.Call]) -> int:
-    """How many of the calls round to 8 bits."""
+    """Count the calls that round to 8 bits."""
     return sum(
         any(d in _EIGHT_BITS for d in _dtypes(call))
         and any(d not in _EIGHT_BITS for d in _dtypes(call.args[0]))
@@ -122,7 +122,7 @@ def _coarseness(kind: str) -> int:
 def mismatch(
     outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray], tolerance: Tolerance
 ) -> str:
-    """Where outputs differ most and by how much; "" when they are within the tolerance.
+    """Say where outputs differ most and by how much; "" when they are within the tolerance.
 
     Nothing is asked where the reference is no finite number: what it stands for is not defined.
     """

@@ -96,7 +96,7 @@ def kernels_of(library: Any) -> list[Kernel]:
 
 
 class _ExternalModules:
-    """What the runtime modules of external backends in a library say about themselves."""
+    """The account that the runtime modules of external backends in a library give of themselves."""
 
     def __init__(self, library: Any) -> None:
         modules = list(_imported(library.get_lib()))

@@ -65,7 +65,8 @@ ONE_COPY = Lap(1, 0)
 def lap_needed(
     weight_bytes: int, inner_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES
 ) -> Lap:
-    """Of a run that takes so long on one copy, in a network that touches so many bytes.
+    """Return the lap of a run that takes so long on one copy, in a network that touches so many
+    bytes.
 
     The memory of values inside counts once: copies of a part of oneDNN share it, as its parts do
     in a network. Where each copy has its own, a lap touches more than its network, which tells
@@ -92,11 +93,12 @@ def pool_works() -> Work:
 
 
 def nothing() -> None:
-    """What is done where nothing is to be done."""
+    """Do nothing where nothing is to be done."""
 
 
 def reading(arrays: Sequence[tvm.nd.NDArray]) -> Run:
-    """All threads of TVM's pool read these arrays, so that caches have them."""
+    """Return a run by which all threads of TVM's pool read these arrays, so that caches have
+    them."""
     read = tvm.get_global_func("collage.read_bytes")
     sized = [(array, size_of(array)) for array in arrays]
 

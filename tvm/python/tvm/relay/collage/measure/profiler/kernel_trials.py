@@ -49,7 +49,7 @@ _FLOATS, _COARSE = Tolerance(1e-2, 0), Tolerance(0.3, 3)
 
 
 def has_kernel_steps(name: str) -> bool:
-    """Whether the backend of that name, if there is one, ever lets its kernels be chosen."""
+    """Return whether the backend of that name, if there is one, ever lets its kernels be chosen."""
     backend = find_backend(name)
     return backend is not None and type(backend).kernel_steps is not Backend.kernel_steps
 
@@ -135,7 +135,8 @@ def _timer(runs: KernelRuns, first: Run, lap: Lap) -> Timer:
 
 
 def _seconds_once(run: Run) -> float:
-    """Of the fastest of a few runs, so that one that was disturbed decides nothing."""
+    """Return the seconds of the fastest of a few runs, so that one that was disturbed decides
+    nothing."""
 
     def seconds() -> float:
         start = time.perf_counter()

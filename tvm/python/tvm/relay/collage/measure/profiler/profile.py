@@ -108,7 +108,8 @@ def measure_library(
 
 
 def runs_in(sample_seconds: float, run_seconds: float) -> int:
-    """How many runs a sample spans; the most by a clock that stands still or tells no number."""
+    """Return how many runs a sample spans; the most by a clock that stands still or tells no
+    number."""
     if not run_seconds > 1e-9:
         return _MOST_RUNS
     return max(1, min(_MOST_RUNS, round(sample_seconds / run_seconds)))

@@ -189,8 +189,8 @@ def _right_outputs(
     references: Sequence[str],
     given: Sequence[np.ndarray],
 ) -> tuple[str | None, Sequence[np.ndarray]]:
-    """Whose outputs are right, and these: the given ones, else those of the first reference that
-    has any."""
+    """Return whose outputs are right, and these: the given ones, else those of the first reference
+    that has any."""
     if given:
         return ORIGINAL, given
     source = next((name for name in references if name in outputs), None)
@@ -239,7 +239,8 @@ def paired_ratio(
 
 
 def are_dependent(numerator: Sequence[float], denominator: Sequence[float]) -> bool:
-    """Whether paired_ratio's interval is too narrow, since the ratios follow those before them."""
+    """Return whether paired_ratio's interval is too narrow, since the ratios follow those before
+    them."""
     return is_dependent([a / b for a, b in zip(numerator, denominator, strict=False)])
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plan ships, given what each did: the fastest, or a simpler one that it does not beat.
+"""The decision which plan ships, given what each did: the fastest, or a simpler one that it does
+not beat.
 
 A plan's samples are paired by round with the best one's, so a slow spell that hit both cancels out.
 
@@ -52,12 +53,12 @@ def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
 
 
 def may_ship(plan: Sequence[float], best: Sequence[float]) -> bool:
-    """Whether the plan may ship for being simpler, when there are no more rounds."""
+    """Return whether the plan may ship for being simpler, when there are no more rounds."""
     return verdict(plan, best) != SLOWER and paired_ratio(plan, best).value <= MOST_SLOWER
 
 
 class Limits(NamedTuple):
-    """What a plan that ships may take, in megabytes; 0 is no limit."""
+    """Limits of what a plan that ships may take, in megabytes; 0 is no limit."""
 
     memory_mb: int = 0
     library_mb: int = 0
@@ -109,7 +110,8 @@ def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence
 
 
 def _verdicts(name: str, samples: Mapping[str, Sequence[float]]) -> list[str]:
-    """Of a plan against each other one: which is the best may itself be noise."""
+    """Return the verdicts of a plan against each other one: which is the best may itself be
+    noise."""
     return [verdict(samples[name], samples[other]) for other in samples if other != name]
 
 

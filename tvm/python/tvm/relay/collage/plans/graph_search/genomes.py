@@ -78,7 +78,7 @@ class Search:
         return found
 
     def tell(self, seconds: Mapping[Genome, float | None]) -> None:
-        """How genomes did; None for one that failed, which then has no children."""
+        """Learn how genomes did; None for one that failed, which then has no children."""
         self._seconds.update({g: value for g, value in seconds.items() if value is not None})
 
     def best(self, count: int) -> list[Genome]:

@@ -195,8 +195,8 @@ def _reasons(comparisons: Iterable[Comparison]) -> str:
 def _why_unverified(
     comparisons: Iterable[Comparison], winner: str, used: str | None, wanted: str, advice: str
 ) -> str:
-    """What the winner's outputs lack of a comparison with those of the wanted reference; with
-    `advice` if that was built, but does not run."""
+    """Return what the winner's outputs lack of a comparison with those of the wanted reference;
+    with `advice` if that was built, but does not run."""
     if used == wanted:
         return ""
     agree = [item.name for item in comparisons if item.cost.is_usable and item.reference == used]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole plans took, in the store beside the costs of candidates: so a search that was killed
+"""Times of whole plans, in the store beside the costs of candidates: so a search that was killed
 goes on where it was. Test: plans/graph_search/test_search.py.
 
 Key: the module without the values of weights, the plan's parts, and all that its build depends on:

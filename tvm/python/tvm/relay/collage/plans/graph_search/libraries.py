@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How whole plans are built and measured end to end, the same for the guard and for the search.
+"""Builds and measurements of whole plans end to end, the same for the guard and for the search.
 
 Test: plans/graph_search/test_guard.py.
 """

@@ -63,7 +63,8 @@ class GraphSearch:
         return {trial.name: self.best[trial.key] for trial in self.trials if trial.key in self.best}
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values: `trials` in the order in which they were tried; times in seconds."""
+        """Return it as JSON values: `trials` in the order in which they were tried; times in
+        seconds."""
         return {
             "strategy": self.strategy,
             "genes": self.genes,

@@ -108,8 +108,8 @@ def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
 
 
 def _is_given_constants(module: tvm.runtime.Module) -> bool:
-    """Whether TVM hands the module constants that it asks for by name, or has to tell it that there
-    are none."""
+    """Return whether TVM hands the module constants that it asks for by name, or has to tell it
+    that there are none."""
     if not module.implements_function("get_const_vars"):
         return False
     if module.get_function("get_const_vars")():

@@ -129,7 +129,7 @@ class PlanSpace:
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def label_of(self, parts: Parts) -> str:
-        """For people, e.g. "3 dnnl, 1 openvino"."""
+        """Name the plan for people, e.g. "3 dnnl, 1 openvino"."""
         counts = Counter(p.backend for found in parts.values() for p in self._external(found))
         return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "tvm"
 

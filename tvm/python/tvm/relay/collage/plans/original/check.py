@@ -178,7 +178,7 @@ def _name_of(model: Any) -> str:
 
 
 def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -> list[np.ndarray]:
-    """What the module computes, without any external code. Unsupported where TVM cannot build or
+    """Compute the module's outputs without any external code. Unsupported where TVM cannot build or
     run it."""
     seconds = _seconds(how.limit)
     try:
@@ -257,7 +257,8 @@ def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float)
 
 
 def _in_fork(task: Callable[[], Any], seconds: float) -> Any:
-    """What a task answers that a fork does. Unsupported where it fails, dies or takes longer."""
+    """Return what a task answers that a fork does. Unsupported where it fails, dies or takes
+    longer."""
     reply = run_in_forks({"task": task}, lambda _: seconds)["task"]
     return _value(reply, "it cannot be computed operator by operator")
 
@@ -274,7 +275,7 @@ def _errors(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[fl
 
 
 def _worst(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray], names: Sequence[str]) -> str:
-    """Which output is furthest off, as the subject of a sentence."""
+    """Say which output is furthest off, as the subject of a sentence."""
     if len(own) != len(outputs):
         return f"there are {len(own)} outputs, not {len(outputs)}, which is"
     worst = int(np.argmax(_errors(own, outputs)))

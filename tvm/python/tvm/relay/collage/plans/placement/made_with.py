@@ -28,8 +28,8 @@ def made_with_now(
     machine: Machine | None = None,
     tuning: Tuning | None = None,
 ) -> MadeWith:
-    """What a placement for the host target with parts of these backends would be made with; on
-    `machine`, or else on this one."""
+    """Return what a placement for the host target with parts of these backends would be made with;
+    on `machine`, or else on this one."""
     versions = {name: backend_version(name) for name in sorted(set(backends))}
     return MadeWith(
         tvm_collage.__version__,
@@ -43,7 +43,7 @@ def made_with_now(
 
 
 def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
-    """What a placement of `mod` (typed) notes of records: those that its kernels may use."""
+    """Return what a placement of `mod` (typed) notes of records: those that its kernels may use."""
     return _noted(records.of_module(mod))
 
 
@@ -52,7 +52,8 @@ def _noted(used: TuningRecords) -> Tuning:
 
 
 def current_opt_level() -> int:
-    """That of the current PassContext, which decides about the passes before partitioning."""
+    """Return the level of the current PassContext, which decides about the passes before
+    partitioning."""
     return int(tvm.transform.PassContext.current().opt_level)
 
 

@@ -61,7 +61,8 @@ def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm
 def part_modules(
     mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]
 ) -> dict[str, list[tvm.IRModule]]:
-    """For each part, by function, the module that is measured for it. Errors are `rewrite`'s."""
+    """Return for each part, by function, the module that is measured for it. Errors are
+    `rewrite`'s."""
     modules = get_global_func("collage.PartModules")(mod, _as_json(parts))
     return {str(name): list(made) for name, made in modules.items()}
 
@@ -108,7 +109,8 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
 
 
 def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
-    """What a backend gets functions of is for a target of this build; the rest is for none."""
+    """Check that what a backend gets functions of is for a target of this build; the rest is for
+    none."""
     for function in placement.functions:
         for number, part in enumerate(function.parts):
             if not part.is_compiled or (part.backend == host and not part.is_primitive):
