@@ -43,7 +43,7 @@ from .views.function_report import FunctionReport
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Result:
-    """What Collage decided for a module.
+    """The decision of Collage for a module.
 
     mod: the module to build for `host`, parts of external backends as global functions.
     plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its

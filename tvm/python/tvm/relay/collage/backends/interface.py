@@ -30,19 +30,12 @@ TARGET_OPTIONS = "target_options"
 @dataclasses.dataclass(frozen=True)
 class OwnKernels:
     """Kernels that are ours beside a backend's library: they run inside its parts, where they are
-    measured to be faster, and count as a backend of their own where backends are listed.
+    measured to be faster, and count as a backend of their own where backends are listed."""
 
-    Attributes:
-        name: what reports call them, as "winograd".
-        version: which keys what was measured of them.
-        takes: what they run, a short phrase each.
-        without: the target that leaves all to the library, as "dnnl -winograd=never".
-    """
-
-    name: str
-    version: str
-    takes: tuple[str, ...]
-    without: str
+    name: str  # what reports call them, as "winograd"
+    version: str  # which keys what was measured of them
+    takes: tuple[str, ...]  # what they run, a short phrase each
+    without: str  # the target that leaves all to the library, as "dnnl -winograd=never"
 
 
 class Backend:

@@ -42,10 +42,10 @@ _WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
 
 @dataclasses.dataclass(frozen=True)
 class TargetList:
-    """``host``: what TVM compiles for; ``external``: the backends, in the user's order."""
+    """The targets of a build."""
 
-    host: Target
-    external: tuple
+    host: Target  # what TVM compiles for
+    external: tuple  # the backends, in the user's order
 
     @property
     def all(self) -> list[Target]:

@@ -29,10 +29,10 @@ _SHOULD_BE = (
 
 
 class Decision(NamedTuple):
-    """report: as Result.to_json gave it. plan: what ships, or that of a placement."""
+    """A decision that was read from a file."""
 
-    report: dict[str, Any]
-    plan: str
+    report: dict[str, Any]  # as Result.to_json gave it
+    plan: str  # what ships, or that of a placement
 
 
 def side_file(placement: str | os.PathLike) -> str:

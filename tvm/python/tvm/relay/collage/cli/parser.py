@@ -23,13 +23,10 @@ _MOST_NAMED = 3
 
 
 class Parser(argparse.ArgumentParser):
-    """Its commands have parsers of the same class.
+    """A parser whose commands have parsers of the same class."""
 
-    reads: what the command's file is, told where an option of another command is given. elsewhere:
-    commands by the options that they have and this one may not have.
-    """
-
-    reads = ""
+    reads = ""  # what the command's file is, told where an option of another command is given
+    # commands by the options that they have and this one may not have
     elsewhere: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:

@@ -31,24 +31,19 @@ Run = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class KernelStep:
-    """A step of a part that its backend can run by several kernels.
-
-    text: all that decides how long it takes, in the backend's own words. label: for people.
-    kernels: their names, first the one that runs unless another is chosen. sizes: elements of its
-    tensors; a part without a tensor of each size cannot have the step. budget_seconds: how long
-    its kernels are timed together; those that are far slower drop out before. stands_for: the text
-    of a step of parts that are not timed, which run by the kernel on which all steps agree that
-    stand for it; "" for none. is_last: whether it is timed by the kernels that were chosen for the
-    other steps, which its text names.
-    """
+    """A step of a part that its backend can run by several kernels."""
 
     backend: str
-    text: str
-    label: str
-    kernels: tuple[str, ...]
+    text: str  # all that decides how long it takes, in the backend's own words
+    label: str  # for people
+    kernels: tuple[str, ...]  # names, first the one that runs unless another is chosen
+    # elements of its tensors; a part without a tensor of each size cannot have the step
     sizes: frozenset[int] = frozenset()
-    budget_seconds: float = 0.5
+    budget_seconds: float = 0.5  # of timing all kernels; those that are far slower drop out before
+    # the text of a step of parts that are not timed, which run by the kernel on which all steps
+    # agree that stand for it; "" for none
     stands_for: str = ""
+    # whether it is timed by the kernels chosen for the other steps, which its text names
     is_last: bool = False
 
     @property
@@ -63,15 +58,11 @@ def kernel_key(text: str) -> str:
 
 
 class KernelRuns(NamedTuple):
-    """Runs of a step by one of its kernels.
+    """Runs of a step by one of its kernels."""
 
-    `open` makes one on weights of its own, of so many bytes (0: one copy will do), which its first
-    run may pack. arrays: what each of them reads and writes beside.
-    """
-
-    open: Callable[[], Run]
-    weight_bytes: int
-    arrays: Sequence[tvm.nd.NDArray]
+    open: Callable[[], Run]  # makes one on weights of its own, which its first run may pack
+    weight_bytes: int  # of these weights; 0: one copy will do
+    arrays: Sequence[tvm.nd.NDArray]  # what each of them reads and writes beside
 
 
 @dataclasses.dataclass(frozen=True)

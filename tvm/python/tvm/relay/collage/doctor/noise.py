@@ -31,14 +31,12 @@ _PAUSE_SECONDS = 0.02
 
 
 class Noise(NamedTuple):
-    """spread: from the 10th to the 90th percentile of one thread's runs, as a share of the median.
+    """The noise of a machine."""
 
-    speed_up: work done in a time by `threads` threads at once, over that of one alone.
-    """
-
+    # from the 10th to the 90th percentile of one thread's runs, as a share of the median
     spread: float
     threads: int
-    speed_up: float
+    speed_up: float  # work done in a time by `threads` threads at once, over that of one alone
 
 
 def measure_noise(

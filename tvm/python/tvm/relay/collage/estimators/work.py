@@ -19,15 +19,12 @@ from ..relay_util.external import is_external_function
 
 
 class Work(NamedTuple):
-    """What a candidate does, from shapes alone.
+    """The work of a candidate, from shapes alone."""
 
-    num_calls: of operators. operations: of products and convolutions, arithmetic ones; of others,
-    elements read and written. bytes: read and written, each tensor at its border once.
-    """
-
-    num_calls: int
+    num_calls: int  # of operators
+    # of products and convolutions, arithmetic ones; of others, elements read and written
     operations: float
-    bytes: float
+    bytes: float  # read and written, each tensor at its border once
 
 
 class Machine(NamedTuple):

@@ -23,14 +23,12 @@ ATTEMPTS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One request for any worker, with the seconds that it may take.
-
-    files: paths in the arguments that a worker on another machine needs copies of.
-    """
+    """One request for any worker, with the seconds that it may take."""
 
     command: str
     arguments: dict[str, Any]
     seconds: float
+    # paths in the arguments that a worker on another machine needs copies of
     files: tuple[str, ...] = ()
 
 

@@ -36,18 +36,17 @@ _LONGEST_REPLY = 256 << 20
 
 @dataclasses.dataclass(frozen=True)
 class WorkerOptions:
-    """How worker processes are started.
+    """Options of worker processes."""
 
-    imports: modules that a worker imports at its start; what they register (backends, schedules) is
-    there for all candidates. environment: variables set over the driver's own. memory_limit_bytes:
-    what a worker may hold in memory, 0 for four fifths of the machine's (memory.py); one that holds
-    more is killed. startup_seconds: how long a start (the import of TVM) may take.
-    """
-
+    # modules that a worker imports at its start; what they register (backends, schedules) is there
+    # for all candidates
     imports: Sequence[str] = ()
+    # variables set over the driver's own
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # of one worker, which is killed when it holds more; 0 for four fifths of the machine's
+    # (memory.py)
     memory_limit_bytes: int = 0
-    startup_seconds: float = 120.0
+    startup_seconds: float = 120.0  # how long a start (the import of TVM) may take
 
 
 class WorkerProcess:

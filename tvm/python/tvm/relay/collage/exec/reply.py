@@ -21,19 +21,17 @@ class WrongResult(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
-    """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
-    `type`), "timeout" or "died" with a message.
+    """The end of one request."""
 
-    fault: the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for
-    what is the candidate's own doing. code: the return code of a process that ended by itself.
-    """
-
+    # "ok" with `value`; else "failed" (by an exception), "timeout" or "died", with a message
     outcome: str
     value: Any = None
-    type: str = ""
+    type: str = ""  # the exception's
     message: str = ""
+    # the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for what
+    # is the candidate's own doing
     fault: str = ""
-    code: int | None = None
+    code: int | None = None  # the return code of a process that ended by itself
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:

@@ -30,12 +30,11 @@ _BUSY = 1.0
 
 
 class Usage(NamedTuple):
-    """Seconds by the clock, seconds that the allowed CPUs have worked for anybody, and of these
-    those for our own processes."""
+    """Seconds of the CPUs."""
 
-    clock: float
-    worked: float
-    own: float
+    clock: float  # that have passed
+    worked: float  # that the allowed CPUs have worked for anybody
+    own: float  # of these, those for our own processes
 
 
 class LoadMeter:

@@ -31,19 +31,16 @@ _LINE_SECONDS = 10.0
 
 
 class State(NamedTuple):
-    """How far a phase is: steps done of total, a text for people, the counts for JSON.
-
-    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: in a
-    phase whose steps are counted as it goes, before a first step was done, and while others have
-    the CPUs.
-    """
+    """The state of a phase."""
 
     phase: str
-    done: int
-    total: int
-    text: str
-    counts: Mapping[str, Any]
-    seconds: float
+    done: int  # steps
+    total: int  # steps
+    text: str  # for people
+    counts: Mapping[str, Any]  # for JSON
+    seconds: float  # since the phase began
+    # to its end, None while nothing is known: in a phase whose steps are counted as it goes, before
+    # a first step was done, and while others have the CPUs
     eta_seconds: float | None
 
 

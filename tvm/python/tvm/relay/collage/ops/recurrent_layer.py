@@ -30,7 +30,7 @@ KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Recurrence:
-    """The computation of a call, in ONNX's terms. `linear_before_reset`: of a GRU alone.
+    """The computation of a call, in ONNX's terms.
 
     ValueError for a direction or an activation function that there is no kernel for.
     """
@@ -38,7 +38,7 @@ class Recurrence:
     kind: str
     direction: str
     activations: tuple[str, ...]
-    linear_before_reset: bool = False
+    linear_before_reset: bool = False  # of a GRU alone
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 
 class OptionName(NamedTuple):
-    """An option in a text. written: as those who use Python know it. value: what to set it to, ""
-    where the text does not say."""
+    """An option in a text."""
 
     name: str
-    written: str
-    value: str = ""
+    written: str  # as those who use Python know it
+    value: str = ""  # what to set it to, "" where the text does not say
 
 
 class OptionText(str):

@@ -284,12 +284,12 @@ class CollageOptions:
 
 
 class Option(NamedTuple):
-    """A row of the table; takes: what values it takes, as errors say it."""
+    """A row of the table."""
 
     name: str
     default: Any
     meaning: str
-    takes: str
+    takes: str  # what values it takes, as errors say it
 
 
 # By the type of an option's default: what its values are called for users, and TVM's box of them.

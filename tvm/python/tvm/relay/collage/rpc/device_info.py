@@ -27,24 +27,18 @@ from ..options.named import option
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """A device, plain text throughout.
-
-    triple: LLVM's, of the system. target: the `llvm` target of its CPU, without the triple.
-    features: the kernel's names of its vector instructions. threads: as in a store's key;
-    num_threads: TVM's. backends: versions of those that run there; missing: why others do not.
-    software: versions that must be the same here and there.
-    """
+    """A device, plain text throughout."""
 
     address: str
     cpu: str
-    triple: str
-    target: str
-    features: tuple[str, ...]
-    threads: str
-    num_threads: int
-    backends: dict[str, str]
-    missing: dict[str, str]
-    software: str
+    triple: str  # LLVM's, of the system
+    target: str  # the `llvm` target of its CPU, without the triple
+    features: tuple[str, ...]  # the kernel's names of its vector instructions
+    threads: str  # as in a store's key
+    num_threads: int  # TVM's
+    backends: dict[str, str]  # versions of those that run there
+    missing: dict[str, str]  # why others do not
+    software: str  # versions that must be the same here and there
 
     @classmethod
     def from_json(cls, fields: dict[str, Any], address: str) -> DeviceInfo:

@@ -15,17 +15,13 @@ from ..files.records import Attribute, described, read_json
 
 @dataclasses.dataclass(frozen=True)
 class ReportedPart:
-    """A part of the plan, or one whose measuring failed.
-
-    rule: names of the rules that made it, outermost first. ops: its operators, for people. nodes:
-    their indexes, with those of what is free. is_kernel: whether it launches one.
-    """
+    """A part of the plan, or one whose measuring failed."""
 
     backend: str
-    rule: str
-    ops: str
-    nodes: tuple[int, ...]
-    is_kernel: bool
+    rule: str  # names of the rules that made it, outermost first
+    ops: str  # its operators, for people
+    nodes: tuple[int, ...]  # their indexes, with those of what is free
+    is_kernel: bool  # whether it launches one
     cost: PartCost
 
     @property
@@ -36,36 +32,32 @@ class ReportedPart:
 
 @dataclasses.dataclass(frozen=True)
 class Unplaced:
-    """Equal operators on TVM that one external backend did not get, for one reason.
-
-    why: "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
-        "no_pattern", or the status of a failed measurement.
-    seconds: of the plan's parts that hold them.
-    backend_seconds and instead_seconds: of each of the `regions` candidates of the backend that
-        hold them, and of what the plan has in the place of each; all 0 unless why is "slower".
-    """
+    """Equal operators on TVM that one external backend did not get, for one reason."""
 
     op: str
     backend: str
+    # "slower", "no_better_plan", "not_measured", "refused", "device", "partitioned", "opaque",
+    # "no_pattern", or the status of a failed measurement
     why: str
     message: str
     rule: str
     operators: int
-    seconds: float
+    seconds: float  # of the plan's parts that hold them
+    # of each of the `regions` candidates of the backend that hold them; 0 unless why is "slower"
     backend_seconds: float
+    # of what the plan has in the place of each of these; 0 unless why is "slower"
     instead_seconds: float
     regions: int
 
 
 @dataclasses.dataclass(frozen=True)
 class CostsAsked:
-    """Of `candidates` on backends `distinct` differ as computations; `asked` of those in `rounds`
-    batches, wherever the answers came from."""
+    """The count of costs that were asked for."""
 
     candidates: int = 0
-    distinct: int = 0
-    asked: int = 0
-    rounds: int = 0
+    distinct: int = 0  # of the candidates on backends, those that differ as computations
+    asked: int = 0  # of the distinct ones, wherever the answers came from
+    rounds: int = 0  # batches in which they were asked
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,35 +152,29 @@ class FunctionGraph:
 
 @dataclasses.dataclass(frozen=True)
 class FunctionReport:
-    """What the pass decided for one function.
-
-    skipped: why it was left as it was, and then nothing else is known; "" where it was not.
-    seconds: of the plan, parts and transitions. search: one line for people on how the search went.
-    cuts: one line a limit that cut candidates. failed: candidates without a cost, and why.
-    placement: the parts that ship as JSON values of placement.PlacedPart; merged: those with all
-        neighbours of one backend joined, None where that changes nothing. graph_text: `graph` as
-        JSON.
-    """
+    """The pass's decision for one function."""
 
     function: str
+    # why it was left as it was, and then nothing else is known; "" where it was not
     skipped: str = ""
     nodes: int = 0
     candidates: int = 0
     costs: CostsAsked = CostsAsked()
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the plan, parts and transitions
     is_optimal: bool = True
     lower_bound_seconds: float = 0.0
-    search: str = ""
+    search: str = ""  # one line for people on how the search went
     states_expanded: int = 0
     widest_position: int = 0
     states_cut: int = 0
-    cuts: tuple[str, ...] = ()
+    cuts: tuple[str, ...] = ()  # one line a limit that cut candidates
     parts: tuple[ReportedPart, ...] = ()
     transitions: tuple[ChargedTransition, ...] = ()
-    failed: tuple[ReportedPart, ...] = ()
-    placement: tuple[Any, ...] = ()
+    failed: tuple[ReportedPart, ...] = ()  # candidates without a cost, and why
+    placement: tuple[Any, ...] = ()  # the parts that ship as JSON values of placement.PlacedPart
+    # those with all neighbours of one backend joined, None where that changes nothing
     merged: tuple[Any, ...] | None = None
-    graph_text: str = ""
+    graph_text: str = ""  # `graph` as JSON
 
     @functools.cached_property
     def graph(self) -> FunctionGraph:

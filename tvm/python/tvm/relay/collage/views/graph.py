@@ -21,41 +21,29 @@ from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """One node of a DataflowGraph.
+    """One node of a DataflowGraph."""
 
-    index: its place in the post-dfs order of the function.
-    type: "call" (of an op), "call_other", "tuple", "projection", "function", "other" (control
-        flow, references; `name` says which), or a leaf: "var", "const", "op", "global",
-        "constructor"; or "left_out": it only names another node's value, which its readers read
-        (a variable's pure let, a field of a tuple that is written out), or nobody reads it.
-    name: the op of a call or op node, the hint of a variable.
-    kind: what TVM can fuse it with.
-    attrs: of a call or a function, as plain values; of what is none, its type and hash as text.
-    types: one TensorType, or several for a tuple; () when it is no tensor or the type is unknown.
-    projection: the field that a projection reads, else -1.
-    inputs: nodes that it reads, callee first, repeated as often as they are read.
-    outputs: nodes that read it, ascending.
-    dominator: its immediate post-dominator, -1 for none.
-    scope: the number of the function, branch, clause or let body that it belongs to.
-    num_bytes: size of its value; 0 when not known at compile time.
-    is_placeable: whether a partition can hold it. is_result: whether the function returns it.
-    """
-
-    index: int
+    index: int  # its place in the post-dfs order of the function
+    # "call" (of an op), "call_other", "tuple", "projection", "function", "other" (control flow,
+    # references; `name` says which), or a leaf: "var", "const", "op", "global", "constructor"; or
+    # "left_out": it only names another node's value, which its readers read (a variable's pure let,
+    # a field of a tuple that is written out), or nobody reads it
     type: str
-    name: str
-    kind: OpKind
+    name: str  # the op of a call or op node, the hint of a variable
+    kind: OpKind  # what TVM can fuse it with
+    # of a call or a function, as plain values; of what is none, its type and hash as text
     attrs: dict[str, Any]
+    # one TensorType, or several for a tuple; () when it is no tensor or the type is unknown
     types: tuple[TensorType, ...]
     is_tuple: bool
-    projection: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    dominator: int
-    scope: int
-    num_bytes: int
-    is_placeable: bool
-    is_result: bool
+    projection: int  # the field that a projection reads, else -1
+    inputs: tuple[int, ...]  # nodes that it reads, callee first, repeated as often as they are read
+    outputs: tuple[int, ...]  # nodes that read it, ascending
+    dominator: int  # its immediate post-dominator, -1 for none
+    scope: int  # the number of the function, branch, clause or let body that it belongs to
+    num_bytes: int  # size of its value; 0 when not known at compile time
+    is_placeable: bool  # whether a partition can hold it
+    is_result: bool  # whether the function returns it
     summary: str = dataclasses.field(repr=False)
 
     @property

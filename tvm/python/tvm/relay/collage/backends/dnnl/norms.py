@@ -27,12 +27,12 @@ _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 
 @dataclasses.dataclass
 class LayerNorm:
-    """x, scale and shift (one number a column, or None) are tensors."""
+    """A layer normalisation; tensors by number."""
 
     x: int
     epsilon: float
-    scale: int | None = None
-    shift: int | None = None
+    scale: int | None = None  # one number a column, or None
+    shift: int | None = None  # one number a column, or None
 
     def inputs(self) -> list[int]:
         return [tensor for tensor in (self.x, self.scale, self.shift) if tensor is not None]

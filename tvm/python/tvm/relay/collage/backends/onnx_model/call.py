@@ -22,14 +22,14 @@ FLOATS = ("float32", "float16")
 
 @dataclasses.dataclass(frozen=True)
 class ExportedCall:
-    """`values`: the operands, a tuple as a tuple; `results`: (shape, dtype) of each result."""
+    """A call whose nodes are added to the graph."""
 
     graph: GraphBuilder
     backend: str
     op: str
     attrs: Any
-    values: list
-    results: list[tuple[tuple[int, ...], str]]
+    values: list  # the operands, a tuple as a tuple
+    results: list[tuple[tuple[int, ...], str]]  # (shape, dtype) of each
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -57,11 +57,12 @@ _RECORDS = "many.jsonl"
 
 
 class Question(NamedTuple):
-    """What a row answers. inputs: a digest of the model, the logs, and all that decides which
-    trials are made and how fast they are."""
+    """The question that a row answers."""
 
     model: str
     log: str
+    # a digest of the model, the logs, and all that decides which trials are made and how fast they
+    # are
     inputs: str
     rounds: int
     runs: int
@@ -69,24 +70,19 @@ class Question(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What a model gained from a log.
-
-    inputs, rounds, runs: as in Question. score: what the log promised. served: how many of its
-    kernels got a schedule. search_seconds: the median of the runs. speedup: untuned over it, None
-    where it could not be timed, with the reason in `failure`.
-    """
+    """A model's gain from a log."""
 
     model: str
     log: str
-    inputs: str
+    inputs: str  # as in Question, with rounds and runs
     rounds: int
     runs: int
-    score: float
+    score: float  # what the log promised
     kernels: int
-    served: int
-    search_seconds: float
-    speedup: Interval | None
-    failure: str
+    served: int  # how many of its kernels got a schedule
+    search_seconds: float  # the median of the runs
+    speedup: Interval | None  # untuned over it; None where it could not be timed
+    failure: str  # why it could not be timed
 
     @property
     def question(self) -> Question:
@@ -114,8 +110,8 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """For a model the log that the heuristic chooses, the best one, and all together; None where
-    none was timed."""
+    """The logs for a model: the one that the heuristic chooses, the best one, and all together;
+    None where none was timed."""
 
     model: str
     chosen: Row | None = None

@@ -34,31 +34,29 @@ TUNING, CALLS = NO_KEYWORDS = ("tuning", "calls")
 
 @dataclasses.dataclass(frozen=True)
 class CandidateModule:
-    """A candidate in its weight-free form, with what a worker needs to build it; plain text.
-
-    `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
-    function, that stand for weights; `hash` is the structural hash of the weight-free module (with
-    the values of constants up to 16 elements and of weights.kept_constants); `build_options` are
-    keywords for the builder, besides those of NO_KEYWORDS; `records` has the lines of the tuning
-    records that it may use by kind; `label` is for people; `verify` tells whether its outputs are
-    compared with the reference's, `computes_in` names the type of costs.rounding.RELATIVE that its
-    backend computes in where the module's is finer; `weight_bytes` is the size of its weights,
-    `inner_bytes` that of the values inside it (footprint.py).
-    """
+    """A candidate in its weight-free form, with what a worker needs to build it; plain text."""
 
     backend: str
     target: str
+    # structural, of the weight-free module, with the values of constants up to 16 elements and of
+    # weights.kept_constants
     hash: str
-    module: str = dataclasses.field(repr=False)
+    module: str = dataclasses.field(repr=False)  # TVM's JSON of the weight-free module
+    # the parameters that stand for weights, by global function
     weights: WeightNames = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    # keywords for the builder, besides those of NO_KEYWORDS
     build_options: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
-    label: str = dataclasses.field(default="", compare=False)
+    label: str = dataclasses.field(default="", compare=False)  # for people
+    # lines of the tuning records that it may use, by kind
     records: dict[str, list[str]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
+    # whether its outputs are compared with the reference's
     verify: bool = dataclasses.field(default=False, compare=False)
+    # the type of costs.rounding.RELATIVE that its backend computes in where the module's is finer
     computes_in: str = dataclasses.field(default="", compare=False)
-    weight_bytes: int = dataclasses.field(default=0, compare=False)
+    weight_bytes: int = dataclasses.field(default=0, compare=False)  # of its weights
+    # of the values inside it (footprint.py)
     inner_bytes: int = dataclasses.field(default=0, compare=False)
 
     def key(self) -> str:

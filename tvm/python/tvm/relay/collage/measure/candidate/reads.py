@@ -21,18 +21,16 @@ from tvm.relay import expr as _expr
 
 
 class Need(NamedTuple):
-    """Numbers from `low` to `high`, both included; None for no limit.
+    """The numbers that an operator can take."""
 
-    form: "" for any, "positive" for floats above zero, "pointers" for ascending ones from low to
-    high, "regions" for rows of an image's number and two corners, "boxes" for rows of two corners
-    in [0, 1]; `extent` is a region's largest (x, y). decides: do they say where, how much or in
-    what order is computed, so that time depends on them?
-    """
-
-    low: float | None = None
-    high: float | None = None
+    low: float | None = None  # included; None for no limit
+    high: float | None = None  # included; None for no limit
+    # "" for any, "positive" for floats above zero, "pointers" for ascending ones from low to high,
+    # "regions" for rows of an image's number and two corners, "boxes" for rows of two corners in
+    # [0, 1]
     form: str = ""
-    extent: tuple[float, float] = (0.0, 0.0)
+    extent: tuple[float, float] = (0.0, 0.0)  # a region's largest (x, y)
+    # do they say where, how much or in what order is computed, so that time depends on them?
     decides: bool = True
 
     def limits(self) -> tuple[float, float]:

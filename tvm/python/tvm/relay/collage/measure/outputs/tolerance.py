@@ -32,10 +32,10 @@ _FLIPS = 1e-3
 
 
 class Tolerance(NamedTuple):
-    """relative: as in RELATIVE, 0 where all is whole numbers; steps: of an 8-bit output."""
+    """The error that is allowed."""
 
-    relative: float
-    steps: int
+    relative: float  # as in RELATIVE, 0 where all is whole numbers
+    steps: int  # of an 8-bit output
 
 
 def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:

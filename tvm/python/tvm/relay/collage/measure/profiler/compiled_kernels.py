@@ -25,23 +25,17 @@ _NAMES = ("global_symbol", "hash")
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """One call of a kernel in the graph executor's order.
+    """One call of a kernel in the graph executor's order."""
 
-    node: its index in the executor's graph. name: its symbol there. backend: "tvm", or the type of
-    the runtime module that has it. ops: its operators, sorted (none for what an external backend
-    compiled). code: 16 hexadecimal digits, the lowered TIR or the external module's source without
-    names. types: of what it reads and returns. weights: types of its constant arguments, and
-    values, the hash of their contents.
-    """
-
-    node: int
-    name: str
-    backend: str
-    ops: tuple[str, ...]
+    node: int  # its index in the executor's graph
+    name: str  # its symbol there
+    backend: str  # "tvm", or the type of the runtime module that has it
+    ops: tuple[str, ...]  # its operators, sorted; none for what an external backend compiled
+    # 16 hexadecimal digits: the lowered TIR or the external module's source, without names
     code: str
-    types: tuple[str, ...]
-    weights: tuple[str, ...]
-    values: str = dataclasses.field(repr=False)
+    types: tuple[str, ...]  # of what it reads and returns
+    weights: tuple[str, ...]  # types of its constant arguments
+    values: str = dataclasses.field(repr=False)  # the hash of their contents
 
     def Summary(self) -> str:
         """One line: backend, operators and types."""

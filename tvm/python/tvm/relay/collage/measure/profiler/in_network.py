@@ -53,10 +53,10 @@ Timer = Callable[[int, int], list[float]]
 
 
 class Lap(NamedTuple):
-    """Runs on so many copies, and how many bytes of others are read before them."""
+    """Runs on copies, one after another, and what is read before them."""
 
     copies: int
-    other_bytes: int
+    other_bytes: int  # of others
 
 
 ONE_COPY = Lap(1, 0)
@@ -80,10 +80,10 @@ def lap_needed(
 
 
 class Work(NamedTuple):
-    """What runs between two runs, and the seconds that it takes when nothing disturbs it."""
+    """A run between two runs."""
 
     run: Run
-    seconds: float
+    seconds: float  # that it takes when nothing disturbs it
 
 
 def pool_works() -> Work:
@@ -137,14 +137,12 @@ def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
 
 
 class Place(NamedTuple):
-    """What tells how a part runs in its network: its bytes of weights and of values inside, those
-    that its network touches between two runs of it, and whether other threads than TVM's compute,
-    which have to wake."""
+    """The place of a part in its network, which decides how it runs."""
 
-    weight_bytes: int = 0
-    inner_bytes: int = 0
-    network_bytes: int = CACHE_BYTES
-    has_own_threads: bool = False
+    weight_bytes: int = 0  # of its weights
+    inner_bytes: int = 0  # of values inside it
+    network_bytes: int = CACHE_BYTES  # that the network touches between two runs of it
+    has_own_threads: bool = False  # whether other threads than TVM's compute, which have to wake
 
 
 def timer_of_part(

@@ -45,20 +45,17 @@ _FAILED_ON_INPUTS = {CostStatus.CRASHED, CostStatus.RUN_FAILED}
 
 @dataclasses.dataclass(frozen=True)
 class GuardResult:
-    """What each plan did, best first, and which one ships.
+    """The record of each plan, best first, and which one ships."""
 
-    ``libraries``: library by name of a plan that builds; all but the winner's are built each time
-    that they are asked for, since a model's weights take memory. ``reference``: the plan whose
-    outputs the winner's were compared with, itself when no other ran, or ORIGINAL. ``unverified``:
-    why that is less than outputs compared with those of the wanted reference; empty when they were.
-    A plan that is equal to another has its figures and library, and its name in
-    ``Comparison.same_as``.
-    """
-
+    # a plan that is equal to another has its figures and library, and its name in ``same_as``
     comparisons: list[Comparison]
     winner: str
+    # by name of a plan that builds; all but the winner's are built each time that they are asked
+    # for, since a model's weights take memory
     libraries: Mapping[str, Any] = dataclasses.field(repr=False)
+    # the plan whose outputs the winner's were compared with, itself when no other ran, or ORIGINAL
     reference: str | None = None
+    # why that is less than outputs compared with those of the wanted reference, else empty
     unverified: str = ""
 
     def of(self, name: str) -> Comparison:

@@ -41,7 +41,7 @@ class PlanRow:
 
 
 class KnownPlans:
-    """What plans of one module took, by the keys of PlanSpace; without a store it knows none.
+    """The times of plans of one module, by the keys of PlanSpace; without a store it knows none.
 
     module: what tells the module from others. options: what its builds depend on. is_quiet: asked
     where a plan was measured beside other programs, which serves only while there are such.

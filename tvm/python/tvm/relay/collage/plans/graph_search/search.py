@@ -26,36 +26,27 @@ _MOST_REPEATS = 50
 
 @dataclasses.dataclass(frozen=True)
 class PlanTrial:
-    """A plan that was tried.
+    """A plan that was tried."""
 
-    name: "trial-1" for the first. key: of its parts. label: its parts by backend. cost: what it
-    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far
-    takes, None before one ran. is_stored: whether an earlier search measured it.
-    """
-
-    name: str
-    key: str
-    label: str
-    cost: Cost
-    seconds: float
-    best_seconds: float | None
-    is_stored: bool
+    name: str  # "trial-1" for the first
+    key: str  # of its parts
+    label: str  # its parts by backend
+    cost: Cost  # what it took, or how it failed
+    seconds: float  # since the search began
+    best_seconds: float | None  # what the best plan so far takes, None before one ran
+    is_stored: bool  # whether an earlier search measured it
 
 
 @dataclasses.dataclass(frozen=True)
 class GraphSearch:
-    """How a search of whole plans went.
-
-    genes: groups of operators that it chose for. base: what the op-level plan
-    takes, which all were measured beside. ended: why it stopped. best: parts by function of the
-    best plans that ran, by their keys, the best first.
-    """
+    """The record of a search of whole plans."""
 
     strategy: str
-    genes: int = 0
+    genes: int = 0  # groups of operators that it chose for
     trials: tuple[PlanTrial, ...] = ()
-    base: float | None = None
-    ended: str = ""
+    base: float | None = None  # what the op-level plan takes, which all were measured beside
+    ended: str = ""  # why it stopped
+    # parts by function of the best plans that ran, by their keys, the best first
     best: Mapping[str, Parts] = dataclasses.field(default_factory=dict, repr=False)
 
     def placed(self) -> dict[str, Parts]:

@@ -54,16 +54,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """How outputs agree with those of a model's original file.
+    """The agreement of outputs with those of a model's original file."""
 
-    by: the runtime that ran the file, with its version; "" where none did. error: max|a-b| /
-    max|b|, None where nothing was compared. why: what kept it from that, or what is to be known of
-    an error over the tolerance.
-    """
-
-    by: str = ""
-    error: float | None = None
-    why: str = ""
+    by: str = ""  # the runtime that ran the file, with its version; "" where none did
+    error: float | None = None  # max|a-b| / max|b|, None where nothing was compared
+    why: str = ""  # what kept it from that, or what is to be known of an error over the tolerance
 
     def Summary(self) -> str:
         if self.error is None:
@@ -75,12 +70,11 @@ class Agreement:
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """What was found of a module's original: the truth is None where nobody can be judged by it.
-    model: its file or ONNX model."""
+    """The findings about a module's original."""
 
     agreement: Agreement
-    truth: Truth | None = None
-    model: Any = None
+    truth: Truth | None = None  # None where nobody can be judged by it
+    model: Any = None  # its file or ONNX model
 
 
 def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> Original:

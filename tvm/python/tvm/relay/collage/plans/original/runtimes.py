@@ -22,11 +22,11 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class _Opened(NamedTuple):
-    """A model to run: its runtime's name and version, the names of its outputs where these are
-    known, and arrays by name -> outputs, sequences of tensors among them."""
+    """A model to run."""
 
-    by: str
-    names: Sequence[str]
+    by: str  # its runtime's name and version
+    names: Sequence[str]  # of its outputs, where these are known
+    # arrays by name -> outputs, sequences of tensors among them
     run: Callable[[Arrays], Sequence[Any]]
 
 
