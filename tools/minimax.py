@@ -97,7 +97,7 @@ FITS = (
 
 
 def minimax(fit: Fit) -> tuple[np.ndarray, float]:
-    """Coefficients, and the largest weighted error on a fine grid."""
+    """Return coefficients, and the largest weighted error on a fine grid."""
     middle, half = (fit.low + fit.high) / 2, (fit.high - fit.low) / 2
     grid = middle - half * np.cos(np.linspace(0, math.pi, 4001))
     wanted = np.array([fit.function(x) for x in grid])

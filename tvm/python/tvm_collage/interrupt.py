@@ -20,7 +20,7 @@ LINE = "collage: interrupted"
 
 @contextlib.contextmanager
 def ended_by_interrupt(line: str = LINE) -> Iterator[None]:
-    """Ctrl-C within the block ends the process at once, with this line on standard error.
+    """End the process at once by Ctrl-C within the block, with this line on standard error.
 
     For an import, of modules or of a model: what it leaves on the disk the next command removes.
     Libraries that are imported may swallow an exception, and where TVM's C++ calls Python its FFI

@@ -41,9 +41,9 @@ class Library:
     report: dict[str, Any] | None = dataclasses.field(repr=False)
 
     def runner(self) -> Runner:
-        """The model as a fast function of arrays by name (docs/runner.md). FileError for a file
-        that is no library here, ModuleError for a VM's function that takes other than
-        tensors of fixed shapes."""
+        """Return the model as a fast function of arrays by name (docs/runner.md). FileError for a
+        file that is no library here, ModuleError for a VM's function that takes other than tensors
+        of fixed shapes."""
         try:
             if self.report and self.report["executor"] == VM:
                 return vm_runner_of(load_module(self.path), self.report["tensors"])
@@ -76,7 +76,7 @@ class Library:
         write_picture(self._told_report(), path, plan, boxes)
 
     def _repr_html_(self) -> str | None:
-        """The three lines and the picture in a notebook; none without a report."""
+        """Return the three lines and the picture for a notebook; none without a report."""
         return notebook_html(self._told_report()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
@@ -85,15 +85,16 @@ class Library:
         return self.report
 
     def _told_report(self) -> dict[str, Any]:
-        """To be told of, for which placements alone, of an older version too, are too little."""
+        """Return the report to be told of, for which placements alone, of an older version too, are
+        too little."""
         report = self._whole_report()
         check_has_ratios(report, self.path)
         return report
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
-    --collage`. FileError where there is none, or its report is damaged."""
+    """Load a library that `collage compile` or Result.save_library wrote, or a package of `tvmc
+    compile --collage`. FileError where there is none, or its report is damaged."""
     path = os.fspath(path)
     if reason := why_no_file(path):
         raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}")
@@ -110,7 +111,7 @@ def load(path: str | os.PathLike) -> Library:
 
 
 def read_placements(value: Any) -> SeenPlans:
-    """The placements of a report. PlacementError for what holds none."""
+    """Read the placements of a report. PlacementError for what holds none."""
     try:
         return read(SeenPlans, value)
     except RecordError as error:

@@ -141,7 +141,7 @@ def _optimize(
     samples: Samples,
     original: Any,
 ) -> Result:
-    """The phases, in order."""
+    """Run the phases, in order."""
     decision = options.placement or None if placement is None else placement
     placement = _placement_of(decision)
     check_module(mod)
@@ -196,9 +196,10 @@ def _prepared(
     placement: Placement | None,
     limit: TimeLimit,
 ) -> tuple[tvm.IRModule, bool]:
-    """The module that is partitioned, and whether it is simplified. Under a limit a fork prepares
-    it first: where that does not end or crashes, so would this process, and the model is taken as
-    it is. A placement is of a module that was prepared its way, whatever the rest is built at."""
+    """Return the module that is partitioned, and whether it is simplified. Under a limit a fork
+    prepares it first: where that does not end or crashes, so would this process, and the model is
+    taken as it is. A placement is of a module that was prepared its way, whatever the rest is built
+    at."""
     level = placement.made_with.opt_level if placement else None
 
     def module(is_simplified: bool = True) -> tuple[tvm.IRModule, bool]:
@@ -217,7 +218,7 @@ def _prepared(
 
 
 def _place_operators(job: Job, measuring: Session) -> OpLevel:
-    """The op-level search, with kernels and schedules chosen for what it measures."""
+    """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = job.options, job.targets, job.plans
     if options.measure_kernels and measuring.runner.is_here:
         with job.clock.phase("kernels"):
@@ -250,7 +251,7 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
 
 
 def _add_plans(job: Job, found: OpLevel) -> None:
-    """The plans that compete with TVM alone: what was found, and what is made of it."""
+    """Add the plans that compete with TVM alone: what was found, and what is made of it."""
     if job.options.guard:
         with phase("plans"), one_step("planning", "plans to compare", job.options.progress):
             job.plans.add_single_backends()
@@ -336,7 +337,8 @@ def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
 
 
 def _add_exact(job: Job, session: Session) -> None:
-    """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
+    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
+    known."""
     exact = dataclasses.replace(job.targets, external=without_traders(job.targets.external))
     if exact.external:  # else it is TVM alone
         estimator = CostEstimator(session)
@@ -350,7 +352,7 @@ def _asking(limit: TimeLimit) -> dict[str, float]:
 
 
 def _log_costs(reports: list[FunctionReport]) -> None:
-    """One line a function: how many costs its search asked for, of how many."""
+    """Log one line a function: how many costs its search asked for, of how many."""
     for report in reports:
         if not report.skipped:
             text = costs_text(costs_asked(report))
@@ -358,7 +360,7 @@ def _log_costs(reports: list[FunctionReport]) -> None:
 
 
 def _used(records: TuningRecords, plan: str) -> TuningRecords:
-    """The records that a plan is built with."""
+    """Return the records that a plan is built with."""
     return TuningRecords() if plan in UNTUNED.values() else records
 
 

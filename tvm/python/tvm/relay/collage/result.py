@@ -124,8 +124,8 @@ class Result:
 
     @property
     def library(self) -> Any:
-        """The executor's library of the guard's plan; None without a guard. Where the plans shared
-        their kernels (graph_search.md) it is built once more."""
+        """Return the executor's library of the guard's plan; None without a guard. Where the plans
+        shared their kernels (graph_search.md) it is built once more."""
         return self.guard.libraries[self.plan] if self.guard else None
 
     @functools.cached_property
@@ -183,22 +183,23 @@ class Result:
         return full_report(self)
 
     def told_by(self, source: dict[str, Any] | None, file: str) -> Result:
-        """A replay of this file's placement, whose report tells of the search that `source` tells
-        of."""
+        """Return a replay of this file's placement, whose report tells of the search that `source`
+        tells of."""
         found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
         if source:
             vars(found)["report"] = with_search_of(found.report, source)
         return found
 
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:
-        """The same decision, with what was worked out of it, and this `make_built`."""
+        """Return the same decision, with what was worked out of it, and this `make_built`."""
         found = dataclasses.replace(self, make_built=make_built)
         known = ("placement", "placements", "report")
         vars(found).update({name: vars(self)[name] for name in known if name in vars(self)})
         return found
 
     def to_dot(self) -> str:
-        """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
+        """Return the graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws
+        it."""
         return to_dot(self.mod, TVM_ALONE, report_looks(self.report))
 
     def save_html(self, path: str | os.PathLike) -> None:
@@ -215,7 +216,7 @@ class Result:
         write_picture(self.report, path, plan, boxes)
 
     def _repr_html_(self) -> str:
-        """The three lines and the picture in a notebook; `save_html` writes the page."""
+        """Return the three lines and the picture for a notebook; `save_html` writes the page."""
         return notebook_html(self.report)
 
     def plot_history(self, path: str | os.PathLike) -> None:
@@ -230,7 +231,7 @@ class Result:
         plot_history(self.search.to_json(), path)
 
     def Summary(self) -> str:
-        """One line: what ships, how fast, what it runs on, the time it took to find out."""
+        """Return one line: what ships, how fast, what it runs on, the time it took to find out."""
         return result_to_json(self)["summary"]
 
     def __repr__(self) -> str:

@@ -22,7 +22,8 @@ _OPTION = "accuracy_budget"
 
 
 def trades_accuracy(target: Target) -> str:
-    """The type that the target's backend computes in for less accuracy; "" when it does not."""
+    """Return the type that the target's backend computes in for less accuracy; "" when it does
+    not."""
     backend = find_backend(target.kind.name)
     if backend is None:
         return ""
@@ -30,7 +31,7 @@ def trades_accuracy(target: Target) -> str:
 
 
 def traders_in(mod: tvm.IRModule) -> dict[str, str]:
-    """The backends with parts in a partitioned module that trade accuracy: {name: type}."""
+    """Return the backends with parts in a partitioned module that trade accuracy: {name: type}."""
     found = {}
     for _, function in mod.functions_items():
         if is_external_function(function):

@@ -140,7 +140,8 @@ class Backend:
         )
 
     def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """A getter of a composite's attributes: those of `attrs`, and options that were set."""
+        """Return a getter of a composite's attributes: those of `attrs`, and options that were
+        set."""
         if not self.set_options:
             return attrs
         text = json.dumps(self.set_options, sort_keys=True)
@@ -210,7 +211,7 @@ def why_unavailable(backend: Backend) -> str | None:
 
 
 def describe_backend(backend: Backend) -> dict[str, Any]:
-    """The backend as JSON values.
+    """Return the backend as JSON values.
 
     version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
     it is; patterns are the names of its composites, those of added rules too, bare_operators what

@@ -37,7 +37,7 @@ class OpenVinoBackend(OnnxModelBackend):
 
 
 def _takes_exactly(takes: Callable[[Any], bool | str], call: Any) -> bool | str:
-    """True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut off."""
+    """Return True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut off."""
     return why_bytes_are_inexact() or takes(call)
 
 

@@ -93,7 +93,7 @@ def _module(
 
 
 def _graph_of(function: relay.Function) -> Graph:
-    """The function's tensors, and a node for each output."""
+    """Return the function's tensors, and a node for each output."""
     if not isinstance(function, relay.Function) or "global_symbol" not in (function.attrs or {}):
         raise TypeError(
             "a module is made of the function that Backend.compile gets, "
@@ -112,7 +112,7 @@ def _graph_of(function: relay.Function) -> Graph:
 
 
 def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
-    """In the order of TVM's ConstantUpdater, which names them."""
+    """Return the constants in the order of TVM's ConstantUpdater, which names them."""
     return [constant.data for constant in nodes_of(function, relay.Constant)]
 
 
@@ -126,7 +126,7 @@ def _tensor(graph: Graph, kind: Any, what: str) -> int:
 
 
 def _entry_text(graph: Graph, entry: str) -> str:
-    """The C function that the runtime calls, beside the user's."""
+    """Return the C function that the runtime calls, beside the user's."""
     arguments = []
     tensors = [*graph.inputs, *graph.constants, *graph.outputs]
     for place, tensor in enumerate(tensors):
@@ -142,7 +142,7 @@ def _entry_text(graph: Graph, entry: str) -> str:
 
 
 def _compile(source: str, flags: Sequence[str]) -> bytes:
-    """The shared library of a C text."""
+    """Return the shared library of a C text."""
     compiler = cc.get_cc()
     if compiler is None:
         raise CompilerError("no C compiler was found: install gcc or clang, or set CC")

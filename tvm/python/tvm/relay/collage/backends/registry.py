@@ -92,7 +92,8 @@ def _owner_of(name: str) -> str:
 
 
 def _patterns_of(backend: Backend) -> list[tuple]:
-    """Its patterns; ValueError, naming it, for what making them raises (an op that is none)."""
+    """Return the backend's patterns; ValueError, naming it, for what making them raises (an op that
+    is none)."""
     try:
         return backend.all_patterns()
     except MemoryError:
@@ -103,7 +104,7 @@ def _patterns_of(backend: Backend) -> list[tuple]:
 
 
 def _of_part(backend: Backend, method: str) -> Callable[..., Any]:
-    """The method, of the backend with the options that the part was found with."""
+    """Return the method, of the backend with the options that the part was found with."""
 
     def call(function: relay.Function, *args: Any) -> Any:
         found = getattr(backend.with_options(options_in(function)), method)(function, *args)
@@ -124,7 +125,7 @@ def tell_tvm(backend: Backend) -> None:
 
 
 def _table_for_tvm(backend: Backend) -> list[tuple]:
-    """The patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
+    """Return the patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
     return [
         (
             name,

@@ -153,7 +153,7 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _say(text: str, options: argparse.Namespace) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(line_of(text, options), file=sys.stderr)
 
 
@@ -195,7 +195,7 @@ def _tell_of_each_other(leaves: Sequence[Parser]) -> None:
 
 
 def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
-    """To a command that shows its progress."""
+    """Add the flag of JSON lines to a command that shows its progress."""
     progress = leaf._option_string_actions.get("--progress")
     if progress is not None:
         leaf.add_argument(
@@ -208,7 +208,7 @@ def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
 
 
 def _leaves(parser: Parser) -> Iterator[Parser]:
-    """The parsers of commands that have no commands below them, each once."""
+    """Yield the parsers of commands that have no commands below them, each once."""
     inner = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if not inner:
         yield parser

@@ -114,7 +114,7 @@ def _run(options: argparse.Namespace) -> int:
 def measure(
     model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: OnStep
 ) -> list[Comparison]:
-    """Ours beside all peers that are installed, whose outputs are those to compare with."""
+    """Measure ours beside all peers that are installed, whose outputs are those to compare with."""
     threads = str(tvm.runtime.num_threads())
     environment = {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
     peers = [peer for peer in PEERS.values() if peer.is_installed()]
@@ -134,7 +134,8 @@ def measure(
 
 
 def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
-    """Given by the option sample_inputs, else made up. OptionError, ModelError."""
+    """Return the inputs given by the option sample_inputs, else made-up ones. OptionError,
+    ModelError."""
     given = load_samples(request.chosen.sample_inputs)
     try:
         made_up = random_inputs(describe_inputs(request.mod, given), request.chosen.seed)
@@ -144,7 +145,7 @@ def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
 
 
 def _verdict(rows: Sequence[dict[str, Any]]) -> str:
-    """One line: how fast ours is beside the fastest other."""
+    """Say in one line how fast ours is beside the fastest other."""
     ours = next(row for row in rows if row["name"] == OURS)
     if ours["seconds"] is None:
         return f"Collage failed: {ours['status']}: {ours['message']}"

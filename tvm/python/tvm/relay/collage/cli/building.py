@@ -40,7 +40,7 @@ _logger = logging.getLogger(__name__)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model, and what it leaves open."""
+    """Add the arguments for the model, and for what it leaves open."""
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="an ONNX file, or another that tvmc reads"
     )
@@ -64,7 +64,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
 
 
 def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) -> None:
-    """Targets, and a flag for each option but those left out."""
+    """Add the targets, and a flag for each option but those left out."""
     parser.add_argument(
         "--backends",
         metavar="A,B",
@@ -88,7 +88,7 @@ def is_onnx(options: argparse.Namespace) -> bool:
 
 
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
-    """Module and parameters. ModelError for what cannot be read."""
+    """Load module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
     if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
@@ -135,7 +135,7 @@ def options_of(options: argparse.Namespace) -> CollageOptions:
 
 
 def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Target]:
-    """Host and backends; OptionError and those of parse_targets for what is none."""
+    """Return host and backends; OptionError and those of parse_targets for what is none."""
     try:
         host = host_named(options.host, "--host")
         if options.backends is None:
@@ -176,7 +176,7 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
 def optimized(
     options: argparse.Namespace, placement: Any = None, request: BuildRequest | None = None
 ) -> Result:
-    """The model's result; see optimize."""
+    """Return the model's result; see optimize."""
     mod, params, targets, chosen = request or request_of(options)
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
@@ -184,7 +184,7 @@ def optimized(
 
 
 def library_path(text: str) -> str:
-    """The type of a library to write."""
+    """Check the path of a library to write, as an argument's type."""
     if not text.endswith(".so"):
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a library: end it in .so")
     if os.path.basename(text).removesuffix(".so") in _MODULES:

@@ -87,7 +87,7 @@ def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
 
 
 def _each(store: str) -> Iterator[dict[str, Any]]:
-    """The store of costs, and folders that killed processes left."""
+    """Yield the store of costs, and folders that killed processes left."""
     path, _ = store_path(store)
     if path is not None:
         size = sum(map(_bytes, _files_of(path)))

@@ -136,7 +136,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _report_path(options: argparse.Namespace) -> str | None:
-    """The file of the option `report`, which the build has written."""
+    """Return the file of the option `report`, which the build has written."""
     return getattr(options, "collage_report", None)
 
 

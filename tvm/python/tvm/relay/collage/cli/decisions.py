@@ -47,7 +47,7 @@ def check_decision_path(path: str | os.PathLike) -> None:
 
 
 def write_decision(path: str | os.PathLike, placement: Placement, report: dict[str, Any]) -> None:
-    """A placement, and its report beside it. PlacementError, OSError."""
+    """Write a placement, and its report beside it. PlacementError, OSError."""
     placement.save(path)
     write_whole(side_file(path), json_text(report) + "\n")
 
@@ -73,8 +73,8 @@ def read_decision(path: str | os.PathLike) -> Decision:
 
 
 def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
-    """A placement's own, or of a report or library that of a plan: what ships, or the one named.
-    PlacementError."""
+    """Return a placement's own, or of a report or library that of a plan: what ships, or the one
+    named. PlacementError."""
     path = os.fspath(path)
     value = _read(path)
     if is_placement(value):
@@ -92,7 +92,7 @@ def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
 
 
 def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] | None:
-    """The report in or beside a decision, where it tells of the search that found just this
+    """Return the report in or beside a decision, where it tells of the search that found just this
     placement; None where there is none."""
     path = os.fspath(path)
     try:
@@ -107,7 +107,7 @@ def search_of(path: str | os.PathLike, placement: Placement) -> dict[str, Any] |
 
 
 def _read(path: str) -> dict[str, Any]:
-    """A placement's or a report's JSON value, also of a library. CollageError."""
+    """Return a placement's or a report's JSON value, also of a library. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}; " + _SHOULD_BE)
     try:

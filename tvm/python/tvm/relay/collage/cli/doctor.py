@@ -49,7 +49,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _row(name: str, finding: Any) -> str:
-    """The finding under its state and name, the advice below it."""
+    """Return the finding under its state and name, the advice below it."""
     head = f"{finding.state:<8} {name:<13} "
     indent = " " * len(head)
     lines = [textwrap.fill(finding.found, _WIDTH, initial_indent=head, subsequent_indent=indent)]

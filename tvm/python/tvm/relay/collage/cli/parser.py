@@ -77,7 +77,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
-    """To a command that works for more than a second, and does not have the options of Collage."""
+    """Add the progress flag to a command that works for more than a second, and does not have the
+    options of Collage."""
     parser.add_argument(
         "--progress",
         choices=KINDS,

@@ -112,7 +112,7 @@ def _path(options: argparse.Namespace) -> Path:
 
 
 def _working(options: argparse.Namespace, file: object) -> contextlib.AbstractContextManager[None]:
-    """Around what may last, with a store of many costs."""
+    """Return a block around what may last, with a store of many costs."""
     return one_step("store", str(file), options.progress)
 
 

@@ -53,7 +53,7 @@ class KernelStep:
 
 
 def kernel_key(text: str) -> str:
-    """The key of the step of a text."""
+    """Return the key of the step of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -91,7 +91,7 @@ class KernelTrial:
         return json.dumps({"kernel": self.kernel})
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         return f"{self.backend}: {self.step.label} by {self.kernel}"
 
 
@@ -137,7 +137,7 @@ class KernelChoice:
 
 
 def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
-    """The usual kernel of a step, or the fastest where that is surely faster."""
+    """Choose the usual kernel of a step, or the fastest where that is surely faster."""
     usual = step.kernels[0]
     working = [name for name in step.kernels if costs[name].is_usable]
     if usual in working:
@@ -148,8 +148,8 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
 
 
 def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> list[KernelChoice]:
-    """The choices for parts that were not timed, by those of the steps that stand for theirs, in
-    the same order: none where these disagree, or agree on the usual kernel."""
+    """Return the choices for parts that were not timed, by those of the steps that stand for
+    theirs, in the same order: none where these disagree, or agree on the usual kernel."""
     found: dict[tuple[str, str], list[KernelChoice]] = {}
     for step, choice in zip(steps, choices, strict=True):
         if step.stands_for:
@@ -202,7 +202,7 @@ def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRMo
 
 
 def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
-    """A part (typed) that says by which kernels its steps run."""
+    """Return a part (typed) that says by which kernels its steps run."""
     mine = choices_of(function, choices)
     chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
     if not chosen:
@@ -217,6 +217,6 @@ def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
 
 
 def _tensor_sizes(function: Any) -> set[int | None]:
-    """Elements of the tensors that a part reads, makes or holds, and 1."""
+    """Return the elements of the tensors that a part reads, makes or holds, and 1."""
     values = nodes_of(function, tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)
     return {1, *(elements_of(each) for value in values for each in tensors_of(value.checked_type))}

@@ -55,7 +55,7 @@ class Interval(NamedTuple):
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Interval:
-        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        """Invert to_json. TypeError, ValueError or KeyError for anything else."""
         value, low, high = (fields[name] for name in cls._fields)
         low, high = -math.inf if low is None else low, math.inf if high is None else high
         return cls(float(value), float(low), float(high))
@@ -63,8 +63,8 @@ class Interval(NamedTuple):
 
 @functools.cache
 def _order_statistic(count: int, confidence: float) -> int:
-    """Largest k for which the k-th smallest and k-th largest of `count` enclose the median with
-    the confidence, 0 when none does.
+    """Return the largest k for which the k-th smallest and k-th largest of `count` enclose the
+    median with the confidence, 0 when none does.
 
     The number of samples under the median is binomial(count, 1/2) whatever the distribution, so
     the interval misses with probability 2 * P(fewer than k samples under the median).
@@ -79,7 +79,7 @@ def _order_statistic(count: int, confidence: float) -> int:
 
 
 def _binomial(count: int, k: int) -> float:
-    """P(k of count) at 1/2; of many by logarithms, since exact numbers take minutes then."""
+    """Return P(k of count) at 1/2; of many by logarithms, since exact numbers take minutes then."""
     if count <= _EXACT:
         return math.comb(count, k) / 2**count
     ways = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
@@ -87,12 +87,12 @@ def _binomial(count: int, k: int) -> float:
 
 
 def fewest_samples(confidence: float = CONFIDENCE) -> int:
-    """The fewest samples whose range holds the median with the confidence: 6 for 95 %."""
+    """Return the fewest samples whose range holds the median with the confidence: 6 for 95 %."""
     return next(count for count in itertools.count(1) if _order_statistic(count, confidence))
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Median and its interval by order statistics, free of any distribution.
+    """Return the median and its interval by order statistics, free of any distribution.
 
     Under `fewest_samples` no range of theirs has the confidence: then the interval is infinite.
     ValueError when empty.
@@ -109,7 +109,7 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
 
 
 def upper_quartile(samples: Sequence[float]) -> float:
-    """The value that three quarters of the samples are at most (linear between samples)."""
+    """Return the value that three quarters of the samples are at most (linear between samples)."""
     if len(samples) < 2:
         return float(samples[0])
     return float(_stdlib.quantiles(samples, n=4, method="inclusive")[2])
@@ -118,7 +118,7 @@ def upper_quartile(samples: Sequence[float]) -> float:
 def ratio_interval(
     numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
 ) -> Interval:
-    """Median of numerator / denominator round by round, with its interval.
+    """Return the median of numerator / denominator round by round, with its interval.
 
     Samples i of both come from one interleaved round, so what slowed the machine in that round
     cancels out; it does not in the ratio of the two medians. Too few samples give the interval

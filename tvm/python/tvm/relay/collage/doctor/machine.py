@@ -159,7 +159,7 @@ def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
 
 
 def _free(temporary: str, store: str | None) -> dict[str, int]:
-    """Free bytes where candidates are built and where the store lies, or will."""
+    """Return free bytes where candidates are built and where the store lies, or will."""
     folders = [Path(temporary)]
     if store is not None:
         folders.append(next(each for each in Path(store).absolute().parents if each.exists()))

@@ -65,8 +65,8 @@ def measure_noise(
 
 
 def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
-    """The share of pauses after which threads of the pool's team woke on one CPU; None where there
-    is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
+    """Return the share of pauses after which threads of the pool's team woke on one CPU; None where
+    there is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
     if pool is None or pool.CollagePoolNumThreads() < 2:
         return None
     pool.CollagePoolThreadsThatShare()  # makes the team
@@ -97,7 +97,8 @@ def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
 
 
 def _together(places: list[int], run: Callable[[], None], clock: Callable[[], float]) -> float:
-    """Seconds from the first begin to the last end of threads, one on each of these CPUs."""
+    """Return the seconds from the first begin to the last end of threads, one on each of these
+    CPUs."""
     start = threading.Barrier(len(places))
     times: list[float] = []
 

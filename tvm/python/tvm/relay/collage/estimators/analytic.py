@@ -51,7 +51,8 @@ class AnalyticCostEstimator(CostEstimator):
         ]
 
     def transition_seconds(self, types: Sequence[Any], target: Target) -> list[float]:
-        """A layout transform reads and writes the tensor once."""
+        """Return the seconds of layout transforms, each of which reads and writes the tensor
+        once."""
         sizes = [math.prod(map(int, t.shape)) * tvm.DataType(t.dtype).bits / 8 for t in types]
         machine = self._machine_of(target)
         return [machine.seconds(Work(1, 0.0, 2.0 * size)) for size in sizes]

@@ -41,9 +41,9 @@ _logger = logging.getLogger(__name__)
 def least_seconds(
     session: Session, works: Sequence[Work], targets: Sequence[Target], host: Target
 ) -> list[float]:
-    """Seconds that no candidate of that work at least, on that target, can be measured below; 0.0
-    where nothing is certain, this machine's peaks could not be measured well, or the option
-    cost_bounds is off."""
+    """Return the seconds that no candidate of that work at least, on that target, can be measured
+    below; 0.0 where nothing is certain, this machine's peaks could not be measured well, or the
+    option cost_bounds is off."""
     peaks = machine_peaks(session, host) if CollageOptions.current().cost_bounds else None
     if peaks is None:
         return [0.0] * len(works)
@@ -55,7 +55,8 @@ def least_seconds(
 
 
 def machine_peaks(session: Session, host: Target) -> Machine | None:
-    """The Machine that nothing here is faster than, slack included; None where it is not known.
+    """Return the Machine that nothing here is faster than, slack included; None where it is not
+    known.
 
     A host target that names no CPU has narrow vectors, whose peak other backends pass; then only
     a start is certain.

@@ -127,7 +127,7 @@ class CostEstimator(Object):
 
     @contextlib.contextmanager
     def _measuring(self) -> Iterator[Session]:
-        """The session to measure with, whose counts are noted."""
+        """Yield the session to measure with, whose counts are noted."""
         session = self._session or self._own.get()
         yield session
         self.counts = session.estimator.counts()
@@ -248,7 +248,7 @@ class MockCostEstimator(FunctionCosts):
         return self._price_of(target, [len(operator_calls(f)) for f in mod.functions.values()])
 
     def _price_of(self, target: Target, counts: Sequence[int]) -> float:
-        """The price of functions of so many calls."""
+        """Return the price of functions of so many calls."""
         if self._max_estimates and len(self._known) >= self._max_estimates:
             raise ValueError(f"more than {self._max_estimates} distinct candidates were generated")
         kind = target.kind.name

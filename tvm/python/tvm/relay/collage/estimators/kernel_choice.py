@@ -46,8 +46,8 @@ def choose_kernels(
     on_step: OnStep = untold,
     limit: TimeLimit = NO_LIMIT,
 ) -> tuple[KernelChoice, ...]:
-    """The KernelChoices of all steps of these parts (typed) that have several kernels, as far as
-    the limit leaves time for them.
+    """Return the KernelChoices of all steps of these parts (typed) that have several kernels, as
+    far as the limit leaves time for them.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
@@ -85,7 +85,7 @@ def _steps_of(part: relay.Function) -> list[KernelStep] | None:
 
 
 def _once(steps: Iterable[KernelStep]) -> list[KernelStep]:
-    """Equal ones once."""
+    """Drop steps that are equal to others."""
     return list({step.key: step for step in steps}.values())
 
 
@@ -95,7 +95,8 @@ def _costs(
     on_step: OnStep,
     limit: TimeLimit,
 ) -> dict[str, dict[str, Cost]]:
-    """Costs by kernel of each step, from the store or measured now while there is time."""
+    """Return the costs by kernel of each step, from the store or measured now while there is
+    time."""
     costs = _known(estimator, steps)
     unknown = [step for step in steps if step.key not in costs]
     for done, step in enumerate(unknown):
@@ -113,7 +114,7 @@ def _costs(
 def _known(
     estimator: MeasuredCostEstimator, steps: Iterable[KernelStep]
 ) -> dict[str, dict[str, Cost]]:
-    """Costs by kernel of those steps all of whose kernels the store knows."""
+    """Return the costs by kernel of those steps all of whose kernels the store knows."""
     trials = {step.key: [KernelTrial(step, kernel) for kernel in step.kernels] for step in steps}
     found: Iterator[Any] = iter(
         estimator.look_up([trial for each in trials.values() for trial in each])
@@ -123,8 +124,8 @@ def _known(
 
 
 def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Cost]:
-    """Costs by kernel, now. A kernel that takes its worker along is found by itself; the others are
-    then compared without it, since times of different moments do not compare."""
+    """Measure costs by kernel, now. A kernel that takes its worker along is found by itself; the
+    others are then compared without it, since times of different moments do not compare."""
 
     def measure(kernels: Sequence[str]) -> dict[str, Cost]:
         job = _job(estimator.options, step, kernels)
@@ -175,9 +176,9 @@ def _costs_of(
 
 
 def _beside(usual: Sequence[float] | None, samples: Sequence[float]) -> Cost:
-    """The cost of a kernel whose samples are from the same rounds as the usual one's: that one's
-    time by the ratio of both, round by round, as its bounds are. What slowed the machine in a round
-    cancels out so; if the usual one does not run, a kernel's time is its own."""
+    """Return the cost of a kernel whose samples are from the same rounds as the usual one's: that
+    one's time by the ratio of both, round by round, as its bounds are. What slowed the machine in a
+    round cancels out so; if the usual one does not run, a kernel's time is its own."""
     if usual is None:
         return Cost.measured(samples, by_quartile=False)
     seconds = statistics.median(usual)

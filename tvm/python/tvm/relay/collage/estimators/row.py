@@ -41,9 +41,10 @@ def written_down(
     records_for: Callable[[str], TuningRecords],
     kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule | str:
-    """A row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
+    """Return a row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
 
-    `kernels`: those of the search."""
+    `kernels`: those of the search.
+    """
     try:
         mode = CollageOptions.current().verify
         return candidate_module(
@@ -62,7 +63,8 @@ def written_down(
 
 
 def build_options() -> dict[str, Any]:
-    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    """Return the keywords for a worker's build, so that it builds what the current PassContext
+    would."""
     context = tvm.transform.PassContext.current()
     fields, left_out = context_to_json(context)
     for name in left_out:
@@ -74,8 +76,8 @@ def build_options() -> dict[str, Any]:
 
 
 def tuning_records(target: str, tuner: Tuner | None = None) -> TuningRecords:
-    """The tuning records that a build for the target would use, and what a search's tuner has
-    found, for workers."""
+    """Return the tuning records that a build for the target would use, and what a search's tuner
+    has found, for workers."""
     records, left_out = records_in_force(target)
     for name in left_out:
         warn_once(

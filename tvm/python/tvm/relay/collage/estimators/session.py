@@ -76,9 +76,9 @@ def open_session(
     network: tvm.IRModule | None = None,
     limit: TimeLimit = NO_LIMIT,
 ) -> Iterator[Session]:
-    """A Session by these CollageOptions for the block, after which its workers end. network: what
-    the candidates are parts of, where that is known; what it touches decides how cold theirs is.
-    limit: TimeIsUpError comes out of what is measured when the time of the search is over.
+    """Open a Session by these CollageOptions for the block, after which its workers end. network:
+    what the candidates are parts of, where that is known; what it touches decides how cold theirs
+    is. limit: TimeIsUpError comes out of what is measured when the time of the search is over.
 
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
@@ -112,7 +112,7 @@ class OwnSession:
         return self._network_bytes
 
     def get(self) -> Session:
-        """The session of the current PassContext's options."""
+        """Return the session of the current PassContext's options."""
         current, network_bytes = CollageOptions.current(), self._network_bytes
         measuring = measure_options(current, network_bytes)
         options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
@@ -147,7 +147,8 @@ def measure_options(
 
 
 def default_workers() -> int:
-    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    """Return one worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no
+    number."""
     text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
@@ -155,7 +156,8 @@ def default_workers() -> int:
 
 
 def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
-    """The modules that define the user's own backends of these targets, for workers to import.
+    """Return the modules that define the user's own backends of these targets, for workers to
+    import.
 
     A script itself is none: its backends cannot be measured, which is logged. In place of one that
     comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
@@ -183,7 +185,7 @@ def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
 def open_store(
     options: Any, measuring: MeasureOptions, device: DeviceInfo | None
 ) -> StoredCosts | None:
-    """The store of costs that the options name, None for none; keys are those of the device.
+    """Return the store of costs that the options name, None for none; keys are those of the device.
 
     A file that the user named must do: StoreError otherwise. Without the default one, a search
     just measures.
@@ -211,8 +213,8 @@ def open_store(
 
 
 def version_of(backend: str, device: DeviceInfo | None) -> str | None:
-    """The version that keys a backend's stored costs, the device's where one measures; None when
-    they cannot be stored."""
+    """Return the version that keys a backend's stored costs, the device's where one measures; None
+    when they cannot be stored."""
     own = stored_version(backend)
     return own if device is None else own and device.backends.get(backend)
 
@@ -245,7 +247,7 @@ def _new_estimator(
 
 
 def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | None:
-    """The devices to measure on, None for this machine. Raises DeviceError."""
+    """Return the devices to measure on, None for this machine. Raises DeviceError."""
     if not options.rpc_tracker:
         if options.rpc_key:
             raise DeviceError(

@@ -32,8 +32,8 @@ def tuning(
     target: Target,
     external_targets: Sequence[Target],
 ) -> Iterator[Session]:
-    """The session with the tuner that the options ask for, which tunes TVM's candidates of `mod`
-    before they are measured in the block, and where they are."""
+    """Yield the session with the tuner that the options ask for, which tunes TVM's candidates of
+    `mod` before they are measured in the block, and where they are."""
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
     shipped = shipped_of(options, mod, target, session.runner.is_here)
@@ -80,5 +80,5 @@ def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
 def _with_records(
     records: TuningRecords, row: Row, keywords: dict[str, Any], given: TuningRecords
 ) -> Any:
-    """The candidate of a row with more records than those in force."""
+    """Return the candidate of a row with more records than those in force."""
     return written_down(row, keywords, lambda _: type(records)([*given, *records]))

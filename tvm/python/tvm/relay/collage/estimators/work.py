@@ -36,14 +36,15 @@ class Machine(NamedTuple):
     launch_seconds: float = 2e-6
 
     def seconds(self, work: Work) -> float:
-        """The longer of arithmetic and memory traffic, after the start."""
+        """Return the longer of arithmetic and memory traffic, after the start."""
         arithmetic = work.operations / (self.gflops * 1e9)
         traffic = work.bytes / (self.gigabytes_per_second * 1e9)
         return self.launch_seconds + max(arithmetic, traffic)
 
 
 def work_of_module(mod: tvm.IRModule) -> Work:
-    """The Work of a module's @main, external functions that it calls included, as one candidate."""
+    """Return the Work of a module's @main, external functions that it calls included, as one
+    candidate."""
     external = [var for var, function in mod.functions_items() if is_external_function(function)]
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
     main = relay.transform.InferType()(inlined)["main"]

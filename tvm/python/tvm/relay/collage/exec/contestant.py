@@ -53,7 +53,7 @@ class Stage:
         }
 
     def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
-        """Seconds of one run, `runs` times, each over `number` runs.
+        """Return the seconds of one run, `runs` times, each over `number` runs.
 
         Before them it runs for warm_seconds by the wall clock, or once where that takes longer.
         """
@@ -98,8 +98,8 @@ def library_contestant(
     weights: str = "",
     sets: int = 0,
 ) -> Runnable:
-    """A library file of the graph or the AOT executor, or of the VM, on inputs by name from an .npz
-    file.
+    """Open a library file of the graph or the AOT executor, or of the VM, on inputs by name from an
+    .npz file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
     of a library without them are (plans/graph_search/shared_weights.py). sets: so many sets of

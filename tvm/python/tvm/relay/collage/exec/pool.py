@@ -174,7 +174,7 @@ def drive(*pools: WorkerPool, concurrency: int | None = None) -> None:
 
 
 def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
-    """A part of drive() that takes a moment: start what may start, take the replies there are."""
+    """Drive for a moment: start what may start, take the replies there are."""
     try:
         for pool in pools:
             pool.check()

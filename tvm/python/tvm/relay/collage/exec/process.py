@@ -212,7 +212,7 @@ class WorkerProcess:
         return b"".join(parts)
 
     def _printed(self) -> str:
-        """The end of what the worker printed, to go after a message."""
+        """Return the end of what the worker printed, to go after a message."""
         lines = self._tail.decode(errors="replace").strip().splitlines()[-3:]
         return "; it printed: " + " | ".join(lines)[-300:] if lines else ""
 

@@ -35,7 +35,7 @@ class Reply:
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:
-    """A line as the reply that the worker's own code writes, None for anything else."""
+    """Read a line as the reply that the worker's own code writes, None for anything else."""
     try:
         reply = parse_json(line)
         is_ok = reply["ok"]

@@ -33,7 +33,7 @@ class Spent:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """The block's time belongs to phase `name`, but for inner phases'."""
+        """Count the block's time as phase `name`, but for inner phases'."""
         self.stop()
         is_inner = len(self._open) > 1
         self._open.append(f"{self._open[-1]}/{name}" if is_inner else name)

@@ -105,7 +105,7 @@ def _text(report: dict[str, Any]) -> bytes:
 
 
 def _packed(path: str | os.PathLike) -> bytes | None:
-    """The compressed report. ValueError, or one of tarfile's, for a file that is cut off."""
+    """Return the compressed report. ValueError, or one of tarfile's, for a file that is cut off."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size >= _TAIL.size:

@@ -105,7 +105,7 @@ def _text_kind(path: str | os.PathLike) -> str:
 
 
 def _are_json(lines: Sequence[bytes]) -> bool:
-    """Two lines with an object or a list each."""
+    """Return whether two lines have an object or a list each."""
     try:
         values = [parse_json(line) for line in lines]
     except ValueError:

@@ -33,7 +33,7 @@ class RecordError(ValueError):
         self.what, self.path = what, ""
 
     def inside(self, step: str) -> RecordError:
-        """The same, seen from what holds the value as its field or item `step`."""
+        """Return the same, seen from what holds the value as its field or item `step`."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         self.path = f"{step}{dot}{self.path}"
         return self
@@ -48,7 +48,7 @@ def read_json(kind: type[Kind], text: Any) -> Kind:
 
 
 def read(kind: type[Kind], value: Any) -> Kind:
-    """A JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
+    """Read a JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
 
     RecordError says where it is none. A field's metadata may have limits: minimum, pattern, enum.
     The names in a class's FORMER_FIELDS are those that older files have, and are passed over.
@@ -57,7 +57,7 @@ def read(kind: type[Kind], value: Any) -> Kind:
 
 
 def to_json(record: Any) -> Any:
-    """A record as the JSON value that `read` makes it of."""
+    """Return a record as the JSON value that `read` makes it of."""
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
     if isinstance(record, dict):
@@ -66,8 +66,8 @@ def to_json(record: Any) -> Any:
 
 
 def described(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
-    """A dataclass' field with its meaning, for schemas, and limits. `default`: what it is in files
-    that were written before it was added."""
+    """Make a dataclass' field with its meaning, for schemas, and limits. `default`: what it is in
+    files that were written before it was added."""
     return dataclasses.field(default=default, metadata={"meaning": meaning, **limits})
 
 
@@ -78,7 +78,7 @@ def fields_of(cls: type) -> list[tuple[str, Any, Mapping[str, Any]]]:
 
 
 def required_fields(cls: type) -> list[str]:
-    """The fields that each value has; a later one has a default for older files."""
+    """Return the fields that each value has; a later one has a default for older files."""
     none = dataclasses.MISSING
     fields = dataclasses.fields(cls)
     return [f.name for f in fields if f.default is none and f.default_factory is none]

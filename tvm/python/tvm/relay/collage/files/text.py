@@ -97,8 +97,8 @@ def write_report(result: Any, path: str) -> None:
 
 
 def json_text(value: Any, indent: str = "") -> str:
-    """JSON for people: what fits a line, or holds plain values alone, is one; ValueError for what
-    JSON has no number for."""
+    """Write JSON for people: what fits a line, or holds plain values alone, is one; ValueError for
+    what JSON has no number for."""
     inner = indent + " "
     items = list(value.values()) if isinstance(value, dict) else value
     is_nested = isinstance(items, (list, tuple)) and any(

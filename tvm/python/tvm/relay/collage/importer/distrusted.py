@@ -150,7 +150,7 @@ def _sorted(node: Node) -> str:
 
 
 def _indices(node: Node) -> str:
-    """TVM reads and writes outside of the data for an index that is negative."""
+    """Say that TVM reads and writes outside of the data for an index that is negative."""
     array = node.array(1)
     return "" if array is not None and (array >= 0).all() else "TVM takes no negative indices"
 

@@ -65,7 +65,8 @@ class Folds:
             self._done[key_of(new)] = new
 
     def _own(self, node: Any) -> list[Any] | None:
-        """Expressions not folded yet, arguments first; None if there is control flow among them."""
+        """Return the expressions not folded yet, arguments first; None if there is control flow
+        among them."""
         found: list[Any] = []
         seen: set[int] = set()
         stack: list[tuple[Any, bool]] = [(node, False)]
@@ -85,7 +86,7 @@ class Folds:
         return isinstance(expr, (relay.Var, relay.Constant)) or key_of(expr) in self._done
 
     def _fold(self, expr: Any, folded: dict[int, Any]) -> Any:
-        """An expression on its folded arguments; None if TVM would do more the next time."""
+        """Fold an expression on its folded arguments; None if TVM would do more the next time."""
         old = children_of(expr)
         new = [folded.get(key_of(item), item) for item in old]
         is_call = isinstance(expr, relay.Call)
@@ -136,7 +137,7 @@ def _is_constant(expr: Any) -> bool:
 
 
 def _copy(answer: Any) -> Any:
-    """Constants may be shared, tuples are not: TVM makes one for each call."""
+    """Copy tuples, of which TVM makes one for each call; constants may be shared."""
     return (
         relay.Tuple(list(map(_copy, answer.fields))) if isinstance(answer, relay.Tuple) else answer
     )

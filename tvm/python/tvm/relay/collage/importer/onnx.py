@@ -60,7 +60,8 @@ def from_onnx(
     convert_config: dict[str, Any] | None = None,
     export_node_renamed_model_path: str | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """An ONNX ModelProto as a Relay module and its parameters: `relay.frontend.from_onnx`, quick.
+    """Import an ONNX ModelProto as a Relay module and its parameters: `relay.frontend.from_onnx`,
+    quick.
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
@@ -240,7 +241,7 @@ class _Scope:
         return self._folds.fold_constant(node, mod)
 
     def set_span(self, stock: Callable, sym: Any, span: Any) -> Any:
-        """The copy that carries the span is folded and typed as what it copies."""
+        """Fold and type the copy that carries the span as what it copies."""
         copy = stock(sym, span)
         is_wrapper = isinstance(sym, relay.expr.TupleWrapper)
         pairs = [(sym.tuple_value, copy.tuple_value) if is_wrapper else (sym, copy)]
@@ -290,7 +291,7 @@ class _Scope:
         return None
 
     def _input(self, proto: Any, name: str) -> Any:
-        """A value that a node reads."""
+        """Return a value that a node reads."""
         return proto._nodes[proto._renames.get(name, name)]
 
     def _make_opaque(self, proto: Any, node: Any, why: Exception) -> None:

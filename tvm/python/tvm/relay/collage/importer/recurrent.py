@@ -26,8 +26,8 @@ _BIAS, _LENGTHS, _STATE, _PEEPHOLES = 3, 4, 5, 7
 def layer(
     op: str, inputs: Any, attrs: dict[str, Any], type_of: Callable[[Any], Any]
 ) -> relay.expr.TupleWrapper | None:
-    """A node's results, or None for a node that is left to TVM. ValueError for one that TVM would
-    import as if something of it were not there."""
+    """Return a node's results, or None for a node that is left to TVM. ValueError for one that TVM
+    would import as if something of it were not there."""
     given = [*inputs, *[None] * 8][:8]
     what, extents = _recurrence(op, attrs), [_extents(type_of(item)) for item in given[:3]]
     is_static = all(_shape(type_of(item)) for item in given[_BIAS:_PEEPHOLES] if item is not None)

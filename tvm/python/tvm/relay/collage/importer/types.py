@@ -58,7 +58,8 @@ def agrees(found: Any, expected: relay.TensorType | None) -> bool:
 
 
 def _parts(expr: Any) -> Any:
-    """Sub-expressions that have types by themselves: what a `let` binds is known inside it only."""
+    """Return the sub-expressions that have types by themselves: what a `let` binds is known inside
+    it only."""
     return () if isinstance(expr, relay.Let) else children_of(expr)
 
 
@@ -83,7 +84,7 @@ class Types:
         return Typed(self.type_of(node))
 
     def type_of(self, expr: Any) -> Any:
-        """The type of an expression; raises what TVM raises for an ill-typed one."""
+        """Return the type of an expression; raises what TVM raises for an ill-typed one."""
         stack = [expr]
         while stack:
             top = stack[-1]
@@ -139,7 +140,7 @@ class Types:
         return answer
 
     def _one_of(self, item: Any) -> Any:
-        """The same object for types of the same structure."""
+        """Return the same object for types of the same structure."""
         alike = self._canonical.setdefault(tvm.ir.structural_hash(item), [])
         for other in alike:
             if tvm.ir.structural_equal(other, item):

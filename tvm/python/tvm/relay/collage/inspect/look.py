@@ -21,7 +21,7 @@ from ..views.partition import CandidatePartition, PartitionSpec
 
 
 def dataflow_graph(function: relay.Function, as_written: bool = False) -> DataflowGraph:
-    """The graph of a Relay function; untyped nodes (no InferType) have no types.
+    """Return the graph of a Relay function; untyped nodes (no InferType) have no types.
 
     `as_written`: what only names a value, a let or a field of a tuple that is written out, stays a
     node. The pass has the readers of a name read the value itself.
@@ -34,7 +34,8 @@ def dataflow_graph(function: relay.Function, as_written: bool = False) -> Datafl
 
 
 def partition_specs(targets: Any) -> list[PartitionSpec]:
-    """The backends that the pass would use for the targets, in their order, and the host's last.
+    """Return the backends that the pass would use for the targets, in their order, and the host's
+    last.
 
     Options such as `relay.collage.tvm_max_depth` are those of the current PassContext.
     """
@@ -78,7 +79,7 @@ def _not_relay(value: object) -> Exception:
 
 
 def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
-    """Matches in a module or function that became no candidate, function by function.
+    """Return matches in a module or function that became no candidate, function by function.
 
     `targets` as for `candidates`. What no pattern matches is not among them.
     """

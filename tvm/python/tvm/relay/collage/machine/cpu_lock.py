@@ -60,7 +60,7 @@ def cpus_for_measuring(on_wait: OnWait | None = None, folder: Path | None = None
 
 @contextlib.contextmanager
 def cpus_for_building(on_wait: OnWait | None = None, folder: Path | None = None) -> Iterator[None]:
-    """The same beside others that build: nobody measures there."""
+    """Hold the CPUs for the block beside others that build: nobody measures there."""
     with _cpus(fcntl.LOCK_SH, on_wait, folder):
         yield
 
@@ -93,7 +93,7 @@ def _cpus(kind: int, on_wait: OnWait | None, folder: Path | None) -> Iterator[No
 
 
 def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
-    """The folder of the locks, made if need be; OSError where there can be none."""
+    """Return the folder of the locks, made if need be; OSError where there can be none."""
     for place in map(Path, places):
         with contextlib.suppress(OSError):
             if stat.S_IMODE(place.stat().st_mode) & _SHARED_MODE != _SHARED_MODE:
@@ -195,7 +195,7 @@ _SAY_SECONDS = 60.0
 
 
 def _say(text: str) -> None:
-    """The log's share of waiting: a line a minute."""
+    """Log a line a minute while waiting."""
     now = time.monotonic()
     if now - _said.get(text, -_SAY_SECONDS) >= _SAY_SECONDS:
         _said[text] = now

@@ -54,7 +54,7 @@ def cpu_model(path: str = "/proc/cpuinfo") -> str:
 
 
 def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-    """Feature flags that Linux reports for an x86 CPU; empty elsewhere."""
+    """Return feature flags that Linux reports for an x86 CPU; empty elsewhere."""
     try:
         with open(path, encoding="utf-8") as file:
             for line in file:

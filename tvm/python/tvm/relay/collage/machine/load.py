@@ -53,7 +53,7 @@ class LoadMeter:
         self._last = 0.0
 
     def look(self) -> float:
-        """The load of the next tenth of a second, in which nothing of ours should run."""
+        """Return the load of the next tenth of a second, in which nothing of ours should run."""
         before = self._read(self._workers())
         if before is not None:
             time.sleep(_LOOK_SECONDS)
@@ -70,8 +70,8 @@ class LoadMeter:
         self._last = load_by_average() if self._before is None else 0.0
 
     def load(self) -> float:
-        """The load since this was last asked, or of a fifth of a second at least; 0 for one that
-        leaves the cores that we use alone, else the share of all allowed CPUs."""
+        """Return the load since this was last asked, or of a fifth of a second at least; 0 for one
+        that leaves the cores that we use alone, else the share of all allowed CPUs."""
         if self._before is not None:
             now = self._read(self._workers())
             if now is not None and now.clock - self._before.clock >= _LEAST_SECONDS:
@@ -81,7 +81,8 @@ class LoadMeter:
 
 
 def load_between(before: Usage, after: Usage) -> float:
-    """The share of the allowed CPUs that others took; 0 where they left our threads alone."""
+    """Return the share of the allowed CPUs that others took; 0 where they left our threads
+    alone."""
     seconds = after.clock - before.clock
     others = (after.worked - before.worked) - (after.own - before.own)
     cpus = os.sched_getaffinity(0)
@@ -92,7 +93,7 @@ def load_between(before: Usage, after: Usage) -> float:
 
 
 def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
-    """The counters of now; None where the kernel does not tell of each allowed CPU."""
+    """Return the counters of now; None where the kernel does not tell of each allowed CPU."""
     try:
         with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
             rows = [line.split() for line in file if line.startswith("cpu")]
@@ -109,8 +110,8 @@ def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
 
 
 def _seconds_of(pid: int, root: str) -> float:
-    """CPU seconds of a process and of those that it started and that have ended; 0 once it is
-    reaped, since they are then this process's."""
+    """Return CPU seconds of a process and of those that it started and that have ended; 0 once it
+    is reaped, since they are then this process's."""
     try:
         with open(
             os.path.join(root, f"proc/{pid}/stat"), encoding="utf-8", errors="replace"

@@ -92,9 +92,9 @@ class MeasuredCostEstimator:
         self._loads: list[float] = []
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
-        """Costs in the order of the candidates. An interrupt keeps what is measured already. When
-        the time of the search is over, what is not known by then is TVM's at a guess, and nobody
-        else's: so a plan can be made of what is known.
+        """Return costs in the order of the candidates. An interrupt keeps what is measured already.
+        When the time of the search is over, what is not known by then is TVM's at a guess, and
+        nobody else's: so a plan can be made of what is known.
 
         Raises WorkerStartError when no worker process comes up, MachineError when the machine keeps
         candidates from being built or run, and the runner's CollageErrors.
@@ -140,8 +140,8 @@ class MeasuredCostEstimator:
         return self._progress.searching()
 
     def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
-        """The reply to a job that takes time and needs no build, and what notes in a cost of it
-        what others took of the CPUs meanwhile."""
+        """Return the reply to a job that takes time and needs no build, and what notes in a cost of
+        it what others took of the CPUs meanwhile."""
         answers: list[tuple[Reply, Callable[[Cost], Cost]]] = []
 
         def on_reply(reply: Reply) -> None:
@@ -338,7 +338,8 @@ class MeasuredCostEstimator:
 
 
 def _batches(todo: Sequence[_Item], most: int) -> Iterator[list[_Item]]:
-    """In their order, up to `most` at once whose weights fit; one that is larger is alone."""
+    """Yield items in their order, up to `most` at once whose weights fit; one that is larger is
+    alone."""
     batch, held = list[_Item](), 0
     for item in todo:
         size = item[1].weight_bytes
@@ -352,7 +353,8 @@ def _batches(todo: Sequence[_Item], most: int) -> Iterator[list[_Item]]:
 
 
 def _with_load(cost: Cost, load: float) -> Cost:
-    """With what others took of the CPUs meanwhile, where that may have made it what it is."""
+    """Return the cost with what others took of the CPUs meanwhile, where that may have made it
+    so."""
     if load and (cost.is_usable or cost.status == CostStatus.TIMEOUT):
         return dataclasses.replace(cost, load=load)
     return cost

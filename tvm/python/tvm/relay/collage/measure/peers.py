@@ -31,7 +31,8 @@ class Peer:
         return importlib.util.find_spec(self.package) is not None
 
     def contestant(self, model: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
-        """The environment's TVM_NUM_THREADS says how many threads it takes."""
+        """Return the contestant; the environment's TVM_NUM_THREADS says how many threads it
+        takes."""
         threads = int(environment["TVM_NUM_THREADS"])
         arguments = {"model": model, "inputs": inputs, "threads": threads}
         environment = {**environment, **untouched_variables()}

@@ -25,7 +25,8 @@ class Runner(Protocol):
     """Does it use this machine, so that nothing else should?"""
 
     def load(self) -> float:
-        """The share of the CPUs that others took since it was last asked, where that disturbs."""
+        """Return the share of the CPUs that others took since it was last asked, where that
+        disturbs."""
 
     def is_quiet(self) -> bool:
         """Return whether nobody disturbs what would be measured now."""
@@ -76,7 +77,7 @@ class LocalRunner:
         return None
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
-        """A backend says by itself whether it runs here."""
+        """Do nothing: a backend says by itself whether it runs here."""
 
     def submit(self, job: Job, on_reply: OnReply) -> None:
         self._queue.append((job, on_reply))
@@ -102,7 +103,7 @@ class LocalRunner:
         return compared(contestants, right, options)
 
     def require(self, modules: Sequence[str]) -> None:
-        """The estimator's own workers do."""
+        """Do nothing: the estimator's own workers import them."""
 
     def close(self) -> None:
-        """The estimator's own workers measure."""
+        """Do nothing: the estimator's own workers measure."""

@@ -74,7 +74,7 @@ def measure_job(
 
 
 def reference_of(library: str) -> str:
-    """The file of what TVM computes, beside a candidate's library."""
+    """Return the file of what TVM computes, beside a candidate's library."""
     return f"{library}.npz"
 
 
@@ -85,7 +85,7 @@ def _call(
 
 
 def cost_of(reply: Reply) -> Cost:
-    """The cost that a measuring step's reply stands for."""
+    """Return the cost that a measuring step's reply stands for."""
     if reply.outcome != "ok":
         return failed_cost(reply, "run", CostStatus.RUN_FAILED)
     try:

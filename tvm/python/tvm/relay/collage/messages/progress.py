@@ -157,7 +157,7 @@ def _text(state: State) -> str:
 
 
 def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
-    """A view on `stream`, by default standard error, of one of KINDS.
+    """Make a view on `stream`, by default standard error, of one of KINDS.
 
     auto is a bar where the stream is a terminal and rich is installed, else lines of text.
     """
@@ -261,7 +261,7 @@ class Phase:
         return self._before + (0.0 if self._began is None else self._clock() - self._began)
 
     def _show(self) -> None:
-        """The last update, as of now."""
+        """Show the last update, as of now."""
         if self._last is None or self._began is None:
             return
         seconds, (done, total, text, counts, is_waiting) = self._seconds(), self._last
@@ -316,7 +316,7 @@ def phase(
     is_open: bool = False,
     every: float = _TOLD_SECONDS,
 ) -> Iterator[Phase]:
-    """A Phase that ends with the block."""
+    """Open a Phase that ends with the block."""
     running = Phase(name, view, clock, is_open, every)
     try:
         yield running
@@ -331,7 +331,7 @@ class OnStep(Protocol):
 
 
 def untold(step: str, done: int, total: int, is_waiting: bool = False) -> None:
-    """An OnStep that shows nothing."""
+    """Show nothing, as an OnStep."""
 
 
 def waiting(on_step: OnStep, done: int, total: int) -> Callable[[str], None]:
@@ -369,5 +369,5 @@ def one_step(
 
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:
-    """The same for work that nobody watches."""
+    """Return the same for work that nobody watches."""
     return contextlib.nullcontext(untold)

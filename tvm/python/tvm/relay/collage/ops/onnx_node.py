@@ -98,7 +98,7 @@ def threads_of(model: onnx.ModelProto) -> int:
 
 
 def _type_of(types: Sequence[Any], attrs: Any) -> Any:
-    """The result's type; None while TVM does not know the operands'."""
+    """Return the result's type; None while TVM does not know the operands'."""
     if not all(isinstance(item, relay.TensorType) for item in types[:-1]):
         return None
     results = list(attrs["types"])

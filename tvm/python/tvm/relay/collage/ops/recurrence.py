@@ -37,7 +37,7 @@ _NEVER = 2
 
 
 def recurrence(what: Recurrence, *operands: Any) -> Any:
-    """A call of a kind's operator; its results are in a tuple."""
+    """Call a kind's operator; its results are in a tuple."""
     attrs = tvm.ir.make_node(
         "DictAttrs",
         direction=what.direction,
@@ -49,7 +49,8 @@ def recurrence(what: Recurrence, *operands: Any) -> Any:
 
 
 def _type_of(kind: str, types: Sequence[Any], attrs: Any) -> Any:
-    """The results' type; None while TVM does not know the operands'. TVMError for wrong ones."""
+    """Return the results' type; None while TVM does not know the operands'. TVMError for wrong
+    ones."""
     if not all(isinstance(item, relay.TensorType) for item in types):
         return None
     what, gates = Recurrence.of(kind, attrs), KINDS[kind].gates

@@ -53,7 +53,7 @@ def registers_of(target: tvm.target.Target) -> Registers:
 def kernel(
     what: Recurrence, registers: Registers, operands: Sequence[Any], results: Sequence[Any]
 ) -> tir.Stmt:
-    """The statement that fills the results' buffers from the operands'."""
+    """Return the statement that fills the results' buffers from the operands'."""
     steps, directions, batch, units = (int(extent) for extent in results[0].shape)
     rows = next(n for n in range(_MOST_ROWS, 0, -1) if batch % n == 0)
     layer = _Layer(what, registers, tir.ir_builder.create(), operands, results, units, rows)
@@ -185,7 +185,7 @@ class _Layer:
             self._in_vectors(extent, lambda column: add(whole * _DEPTH, rest, column))
 
     def renew(self, state: Any, value: Callable[[Any, Any], Any]) -> None:
-        """A state's next values from row and unit; those of rows that have ended stay."""
+        """Set a state's next values from row and unit; those of rows that have ended stay."""
         self.for_units(
             lambda row, unit: _set(
                 state, (row, unit), tir.Select(self._lasts(row), value(row, unit), state[row, unit])
@@ -232,7 +232,7 @@ def _set(buffer: Any, index: Any, value: Any) -> None:
 
 
 def _turned(name: str, direction: Any, step: Any, steps: int) -> Any:
-    """The place in time of a step."""
+    """Return the place in time of a step."""
     if name == "forward":
         return step
     back = steps - 1 - step

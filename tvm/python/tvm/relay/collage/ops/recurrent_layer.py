@@ -49,7 +49,7 @@ class Recurrence:
 
     @classmethod
     def of(cls, kind: str, attrs: Any) -> Recurrence:
-        """From the attributes of a call of that kind."""
+        """Make it from the attributes of a call of that kind."""
         attrs = attrs.get("__dict__", attrs)  # as TVM's parser reads them from text
         activations = tuple(map(str, attrs["activations"]))
         return cls(kind, str(attrs["direction"]), activations, bool(attrs["linear_before_reset"]))

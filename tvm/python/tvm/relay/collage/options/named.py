@@ -34,12 +34,12 @@ class OptionText(str):
         return OptionText(*_pieces_of(other), *self.pieces)
 
     def with_options(self, called: Callable[[OptionName], str]) -> str:
-        """The text with each option as it is `called`."""
+        """Return the text with each option as it is `called`."""
         return "".join(p if isinstance(p, str) else called(p) for p in self.pieces)
 
 
 def option(name: str, written: str = "", value: str = "") -> OptionText:
-    """A text that names an option, as "option relay.collage.<name>" unless it is `written` in
+    """Make a text that names an option, as "option relay.collage.<name>" unless it is `written` in
     another way."""
     return OptionText(OptionName(name, written or f"option relay.collage.{name}", value))
 

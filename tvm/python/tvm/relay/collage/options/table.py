@@ -56,7 +56,7 @@ def _each_one_of(*names: str) -> _Range:
 
 
 def split_style(text: str) -> tuple[str, str]:
-    """Both halves of "<backend>.<style>"; a backend's name may hold dots."""
+    """Split "<backend>.<style>"; a backend's name may hold dots."""
     backend, _, style = text.rpartition(".")
     return backend, style
 
@@ -344,7 +344,7 @@ def _checked(key: str, field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _typed(key: str, value: Any) -> Any:
-    """The value as one of the option's type; TypeError."""
+    """Return the value as one of the option's type; TypeError."""
     kind, plain = type(_DEFAULTS[key]), _plain(value)
     if kind is float and type(plain) is int:
         plain = float(plain)

@@ -77,7 +77,7 @@ class Plans:
         reports: list[FunctionReport],
         cost: PartCost | None = None,
     ) -> None:
-        """A plan of the pass, with its reports by function. `cost` stands in its placement for
+        """Add a plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
         self.modules[name] = as_deployed(mod, self.kernels)
         searched = [report for report in reports if not report.skipped]
@@ -89,7 +89,8 @@ class Plans:
         self._parts[name] = parts
 
     def add_merged(self, reports: list[FunctionReport]) -> None:
-        """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
+        """Add the pass's plan with all neighbouring parts of one backend joined, if there are
+        any."""
         found = [report for report in reports if not report.skipped]
         if all(report.merged is None for report in found):
             return
@@ -97,7 +98,8 @@ class Plans:
         self._add_made(MERGED, self.module_of(parts), parts)
 
     def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> bool:
-        """A plan by its parts, or how it fails; False where an equal one is there already."""
+        """Add a plan by its parts, or how it fails; return False where an equal one is there
+        already."""
         made = self.module_of(parts)
         others = () if isinstance(made, Cost) else self.modules.values()
         if any(tvm.ir.structural_equal(made, other) for other in others):
@@ -106,11 +108,11 @@ class Plans:
         return True
 
     def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
-        """Plans by name that a search of whole plans tried, which are no contestants."""
+        """Add plans by name that a search of whole plans tried, which are no contestants."""
         self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule | Cost:
-        """The module with these parts by function, or how it fails to be made."""
+        """Return the module with these parts by function, or how it fails to be made."""
         try:
             return as_deployed(rewrite(self._prepared, parts), self.kernels)
         except MemoryError:
@@ -128,7 +130,7 @@ class Plans:
             self._parts[name] = lambda: parts
 
     def parts_with_kernels(self) -> list[Any]:
-        """The functions of all that each backend takes whose steps have several kernels."""
+        """Return the functions of all that each backend takes whose steps have several kernels."""
         found: list[Any] = []
         for target in self._targets.external:
             if has_kernel_steps(target.kind.name):
@@ -148,14 +150,14 @@ class Plans:
         return tuple(choice for choice in self.kernels if choice.step in used)
 
     def _take_all(self, target: Any) -> tuple[tvm.IRModule, list[FunctionReport]]:
-        """The plan of a backend alone."""
+        """Make the plan of a backend alone."""
         name = target.kind.name
         if name not in self._alone:
             self._alone[name] = take_all(self._prepared, TargetList(self._targets.host, (target,)))
         return self._alone[name]
 
     def add_single_backends(self) -> None:
-        """Each external backend alone: it takes all that it can, TVM the rest.
+        """Add each external backend alone: it takes all that it can, TVM the rest.
 
         A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
         """
@@ -222,14 +224,14 @@ class Plans:
         }
 
     def add_untuned(self) -> None:
-        """The plans of UNTUNED again, to be built without tuning records."""
+        """Add the plans of UNTUNED again, to be built without tuning records."""
         for name, untuned in UNTUNED.items():
             if name in self.modules:
                 self.modules[untuned] = self.modules[name].clone()
                 self._parts[untuned] = self._parts[name]
 
     def add_on_one_thread(self) -> None:
-        """Each plan again, to run on the calling thread alone."""
+        """Add each plan again, to run on the calling thread alone."""
         for name, module in list(self.modules.items()):
             self.modules[name + ONE_THREAD] = on_one_thread(module)
             self._parts[name + ONE_THREAD] = self._parts[name]
@@ -237,7 +239,8 @@ class Plans:
                 self._originals[name + ONE_THREAD] = self._originals[name]
 
     def same_as(self) -> dict[str, str]:
-        """Plans that are another's module over again, backends and all, each with the first such.
+        """Return the plans that are another's module over again, backends and all, each with the
+        first such.
 
         Untuned plans are built otherwise, so they are equal only to each other.
         """
@@ -264,12 +267,12 @@ class Plans:
 
     @property
     def parts(self) -> list[dict[str, list[PlacedPart]]]:
-        """Parts by function of each plan of the import that has a module."""
+        """Return the parts by function of each plan of the import that has a module."""
         return [self._parts[name]() for name in self.modules if name not in self._originals]
 
     @property
     def placed(self) -> list[str]:
-        """Names of all plans with a placement, those that were tried last."""
+        """Return the names of all plans with a placement, those that were tried last."""
         return [*self._parts, *self._tried]
 
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:

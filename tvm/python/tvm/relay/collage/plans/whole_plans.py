@@ -140,7 +140,7 @@ def _is_searched(job: Job, found: OpLevel) -> bool:
 
 
 def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
-    """The search of whole plans, whose best are added; None without one."""
+    """Search whole plans, and add the best; None without a search."""
     if not _is_searched(job, found) or job.limit.left(WHOLE_PLANS) <= 0:
         return None
     with job.clock.phase("graph search"):
@@ -152,7 +152,8 @@ def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> Gra
 
 
 def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
-    """The plan that ships, what the guard measured, and why it could not measure."""
+    """Decide the plan that ships; return it, what the guard measured, and why it could not
+    measure."""
     if not job.options.guard:
         return OP_LEVEL, None, ""
     failed: Collection[str] = ()
@@ -174,7 +175,7 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
 
 
 def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
-    """The guard's result. GuardUnavailable says why it could not measure."""
+    """Run the guard. GuardUnavailable says why it could not measure."""
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
     with steps("guard", options.progress, is_open=True) as on_step:
         return guard(
@@ -193,8 +194,8 @@ def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
 def _build_plan(
     job: Job, records: TuningRecords, module: tvm.IRModule, compiled: CompiledParts | None = None
 ) -> Any:
-    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
-    records alone, it is for a file and costs what is new in it."""
+    """Build the library of a whole plan that competes; with `compiled`, which knows the kernels of
+    these records alone, it is for a file and costs what is new in it."""
     is_untuned = job.plans.is_untuned(module)
     used = TuningRecords() if is_untuned else records
     with used.in_force():
@@ -310,7 +311,7 @@ def _built_by(job: Job) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A runtime itself prints its name alone."""
+    """Return what stands for an original: a runtime itself prints its name alone."""
     return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
 
 

@@ -38,7 +38,7 @@ def flushes_denormals() -> bool:
 
 @functools.cache
 def thread_pool() -> ctypes.CDLL | None:
-    """The library of the pool that TVM launches into; None for TVM's own."""
+    """Return the library of the pool that TVM launches into; None for TVM's own."""
     process = ctypes.CDLL(None)
     if not hasattr(process, "CollagePoolFlushDenormals"):
         return None

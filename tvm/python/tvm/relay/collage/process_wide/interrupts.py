@@ -59,7 +59,7 @@ class _Carrier(Exception):
 
 
 def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Callable:
-    """The function as a callback for C++: what ends everything comes out of C++ as itself.
+    """Return the function as a callback for C++: what ends everything comes out of C++ as itself.
 
     So do exceptions of the classes ``also``; any other gets C++'s stack frames into its traceback.
     """
@@ -97,7 +97,8 @@ _hook = SharedPatch.of_attribute(sys, "unraisablehook", _keep)
 
 @contextlib.contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Around calls of TVM: an interrupt that its FFI loses in this thread is raised at the end.
+    """Raise at the end of the block, which calls TVM, an interrupt that its FFI loses in this
+    thread.
 
     For callbacks that are not `carried`: others' functions, and the FFI's own lines around ours.
     """
@@ -126,5 +127,5 @@ def _raise_lost() -> None:
 @register_func("tvm.relay.collage.raise_if_interrupted", override=True)
 @carried
 def raise_if_interrupted() -> None:
-    """Asked by C++ where a callback has given nothing: was it interrupted?"""
+    """Raise, asked by C++ where a callback has given nothing, if it was interrupted."""
     _raise_lost()

@@ -44,7 +44,7 @@ def logging_at(level: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def without_advice_to_tune() -> Iterator[None]:
-    """TVM does not say, once a process, that kernels of its own were not tuned."""
+    """Keep TVM from saying, once a process, that kernels of its own were not tuned."""
     with _ADVICE.inside():
         yield
 
@@ -65,7 +65,7 @@ class ToStderr(logging.StreamHandler):
 
     @stream.setter
     def stream(self, _given: Any) -> None:
-        """The constructor sets it."""
+        """Do nothing: the constructor sets it."""
 
 
 class OfCommand(logging.Formatter):

@@ -18,7 +18,7 @@ def key_of(expr: Any) -> int:
 
 
 def operands_of(expr: Any) -> list[Any]:
-    """The operands of a call, tuple or projection; nothing for other expressions."""
+    """Return the operands of a call, tuple or projection; nothing for other expressions."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
     if isinstance(expr, relay.Tuple):
@@ -29,7 +29,7 @@ def operands_of(expr: Any) -> list[Any]:
 
 
 def children_of(expr: Any) -> list[Any]:
-    """The operands, and what a let or an if is made of; not the inside of a function."""
+    """Return the operands, and what a let or an if is made of; not the inside of a function."""
     if isinstance(expr, relay.Let):
         return [expr.value, expr.body]
     if isinstance(expr, relay.If):
@@ -38,8 +38,8 @@ def children_of(expr: Any) -> list[Any]:
 
 
 def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) -> Iterator[Any]:
-    """Each expression below `root`, its children first. A loop: a network is deeper than Python's
-    stack."""
+    """Yield each expression below `root`, its children first. A loop: a network is deeper than
+    Python's stack."""
     seen: set[int] = set()
     stack = [(root, False)]
     while stack:
@@ -53,8 +53,8 @@ def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) ->
 
 
 def nodes_of(where: Any, *kinds: type) -> list[Any]:
-    """The nodes of these kinds, or all, below an expression or in each Relay function of a module:
-    children first, functions and what is inside them included."""
+    """Return the nodes of these kinds, or all, below an expression or in each Relay function of a
+    module: children first, functions and what is inside them included."""
     roots = where.functions.values() if isinstance(where, tvm.IRModule) else [where]
     found: list[Any] = []
     for root in roots:
@@ -69,8 +69,8 @@ def operator_calls(where: Any) -> list[Any]:
 
 
 def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """The node itself where none of its sub-expressions is another than before, else a copy on the
-    new ones that keeps its type, span and virtual device."""
+    """Return the node itself where none of its sub-expressions is another than before, else a copy
+    on the new ones that keeps its type, span and virtual device."""
     if all(a.same_as(b) for a, b in zip(old, new, strict=True)):
         return expr
     if isinstance(expr, relay.Call):
@@ -85,7 +85,7 @@ def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
 
 
 def tensors_of(kind: Any) -> list[Any]:
-    """The tensor types that a type is made of, those of a tuple's fields in their order."""
+    """Return the tensor types that a type is made of, those of a tuple's fields in their order."""
     if isinstance(kind, tvm.ir.TensorType):
         return [kind]
     fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else ()
@@ -93,14 +93,14 @@ def tensors_of(kind: Any) -> list[Any]:
 
 
 def elements_of(tensor: Any) -> int | None:
-    """Elements of a tensor type; None where its shape is not known."""
+    """Count the elements of a tensor type; None where its shape is not known."""
     if not all(isinstance(extent, tvm.tir.IntImm) for extent in tensor.shape):
         return None
     return math.prod(map(int, tensor.shape))
 
 
 def size_of(array: tvm.nd.NDArray) -> int:
-    """In bytes; nothing of it is copied."""
+    """Return the size in bytes; nothing of it is copied."""
     bits = tvm.DataType(array.dtype).bits
     return math.prod(array.shape) * math.ceil(bits / 8)
 

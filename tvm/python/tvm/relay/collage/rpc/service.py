@@ -67,7 +67,7 @@ SERVICE = Service()
 
 
 def _with_files(value: Any, files: dict[str, str]) -> Any:
-    """JSON values in which paths of the other machine are this one's."""
+    """Return JSON values in which paths of the other machine are this one's."""
     if isinstance(value, dict):
         return {key: _with_files(item, files) for key, item in value.items()}
     if isinstance(value, list):

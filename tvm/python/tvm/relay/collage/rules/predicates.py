@@ -51,7 +51,7 @@ def _guarded(function: Callable, what: str, as_answer: Callable) -> Callable:
 
 
 def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any:
-    """The answer as C++ can take it, or why there is none.
+    """Return the answer as C++ can take it, or why there is none.
 
     The pass's C++ learns of a Python exception only that there was one; and where the FFI cannot
     convert an answer, it does not even learn which.
@@ -75,7 +75,7 @@ def _verdict(answer: Any) -> Any:
 
 
 def ask(predicate: Callable, expr: Any) -> Any:
-    """Asked by C++: a predicate that its owner gave to TVM as it was."""
+    """Answer C++ for a predicate that its owner gave to TVM as it was."""
     with interrupts_kept():
         return _ask(predicate, (expr,), "predicate", _verdict)
 

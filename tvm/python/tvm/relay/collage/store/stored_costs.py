@@ -69,7 +69,7 @@ class StoredCosts:
     def look_up(
         self, candidates: Sequence[Stored], is_quiet: Callable[[], bool] = lambda: False
     ) -> list[Cost | None]:
-        """The cost of each candidate, None where it has to be measured.
+        """Return the cost of each candidate, None where it has to be measured.
 
         `is_quiet()`, asked where a cost came from a busy machine: whether it can be had better now.
         """
@@ -113,7 +113,7 @@ class StoredCosts:
         return f"{text}; {self.known_failures} known failures" if self.known_failures else text
 
     def _find(self, candidate: Stored, is_quiet: Callable[[], bool]) -> Cost | str:
-        """The stored cost, or why there is none that serves."""
+        """Return the stored cost, or why there is none that serves."""
         key = self._keys.of(candidate)
         if key is None:
             return NO_VERSION

@@ -40,7 +40,7 @@ def wrap(module: Any, parsers: list[Callable]) -> None:
 
 
 def config_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The options that --collage-<name> set, as a PassContext takes them. TVMCException."""
+    """Return the options that --collage-<name> set, as a PassContext takes them. TVMCException."""
     with as_tvmc_errors():
         return {PREFIX + name: value for name, value in values_of(args, _FLAGS).items()}
 
@@ -63,8 +63,8 @@ def is_asked_for(args: argparse.Namespace) -> bool:
 
 
 def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callable) -> str:
-    """The value of --target with the attributes that --target-<backend>-<name> set, or, where none
-    was given, this CPU and every backend that can run here."""
+    """Return the value of --target with the attributes that --target-<backend>-<name> set, or,
+    where none was given, this CPU and every backend that can run here."""
     text = args.target
     if text is None or isinstance(text, _Unset):
         host, *backends = available_targets(config.get(PREFIX + "accuracy_budget", 0.0))
@@ -138,7 +138,8 @@ _BACKEND_OPTION = "collage target "
 
 
 def _backend_options(args: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """The given --target-<backend>-<name>: flag, backend, attribute as target texts have it."""
+    """Return the given --target-<backend>-<name>: flag, backend, attribute as target texts have
+    it."""
     found = []
     for dest, value in vars(args).items():
         if dest.startswith(_BACKEND_OPTION) and value is not None:

@@ -27,7 +27,8 @@ class Compilation:
 
 
 def current() -> Compilation | None:
-    """The one under way in this thread; None where TVM's functions are to do as they always do."""
+    """Return the compilation under way in this thread; None where TVM's functions are to do as they
+    always do."""
     return _current.get()
 
 

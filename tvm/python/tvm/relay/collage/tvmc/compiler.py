@@ -72,7 +72,7 @@ def _drive_compile(stock: Callable) -> Callable:
 
 
 def _replace_handler(old: Callable, new: Callable) -> None:
-    """From here on Ctrl-C does `new`, in a process that tvm_collage_hook knew for tvmc's."""
+    """Make Ctrl-C do `new` from here on, in a process that tvm_collage_hook knew for tvmc's."""
     if is_tvmc_with_collage(sys.orig_argv) and signal.getsignal(signal.SIGINT) is old:
         signal.signal(signal.SIGINT, new)
 
@@ -95,7 +95,8 @@ def _logs_on_stderr() -> Iterator[None]:
 
 
 def _drive(stock: Callable, args: Any) -> int:
-    """The command with Collage; what can be refused is before anything is imported or measured."""
+    """Run the command with Collage; what can be refused is before anything is imported or
+    measured."""
     from tvm.driver.tvmc import target as tvmc_target
 
     from .targets import split_target

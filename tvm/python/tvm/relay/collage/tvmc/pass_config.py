@@ -24,7 +24,8 @@ def wrap(module: Any) -> None:
 
 
 def options_in(configs: Iterable[str] | None) -> dict[str, Any]:
-    """The Collage options among texts "name=value" as a PassContext takes them; lists are joined.
+    """Return the Collage options among texts "name=value" as a PassContext takes them; lists are
+    joined.
 
     TVMCException names the option, what it takes and what it got.
     """
@@ -48,7 +49,7 @@ def enables(config: dict[str, Any]) -> bool:
 
 @contextlib.contextmanager
 def as_tvmc_errors() -> Iterator[None]:
-    """An OptionError in the block is a TVMCException."""
+    """Raise an OptionError in the block as a TVMCException."""
     from tvm.driver.tvmc import TVMCException
 
     try:

@@ -37,8 +37,8 @@ def summary_lines(report: dict[str, Any], written: Mapping[str, str | None]) -> 
 
 
 def _figures(row: dict[str, Any]) -> str:
-    """A plan's latency; by the rounds that both ran, how many times as fast it is as the best
-    backend alone; what makes that doubtful."""
+    """Return a plan's latency; by the rounds that both ran, how many times as fast it is as the
+    best backend alone; what makes that doubtful."""
     remarks = plan_remarks(row)
     if row["seconds"] is None:
         return f"{row['status']}: {remarks}" if remarks else row["status"]
@@ -51,7 +51,8 @@ def _figures(row: dict[str, Any]) -> str:
 
 
 def _by_backend(placement: list[dict[str, Any]]) -> str:
-    """Parts and operators of each backend; how many kernels TVM makes is for its fusion to say."""
+    """Return the parts and operators of each backend; how many kernels TVM makes is for its fusion
+    to say."""
     operators: dict[str, int] = {}
     parts: dict[str, int] = {}
     for row in placement:

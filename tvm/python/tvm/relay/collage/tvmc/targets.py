@@ -63,8 +63,8 @@ def split_target(text: str, module: Any) -> tuple[str, list[str]]:
 
 
 def make_backends(texts: list[str]) -> list[Target]:
-    """Targets of the backends; UnknownBackendError and others as of a target list, ValueError for
-    an attribute that a backend does not take."""
+    """Make targets of the backends; UnknownBackendError and others as of a target list, ValueError
+    for an attribute that a backend does not take."""
     if not texts:
         return []
     list_backends()  # their target kinds have their options only then
@@ -111,7 +111,7 @@ class StockTargetKind(NamedTuple):
 
 
 def _with_stock_kinds(stock: Callable) -> Callable:
-    """A function of tvmc that sees the target kinds of TVM alone."""
+    """Return a function of tvmc that sees the target kinds of TVM alone."""
 
     @functools.wraps(stock)
     def seeing_stock_kinds(*args: Any, **kwargs: Any) -> Any:

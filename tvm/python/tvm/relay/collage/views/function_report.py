@@ -26,7 +26,7 @@ class ReportedPart:
 
     @property
     def label(self) -> str:
-        """Backend and operators: "dnnl(nn.conv2d, add)"."""
+        """Return backend and operators: "dnnl(nn.conv2d, add)"."""
         return f"{self.backend}({self.ops})"
 
 
@@ -178,8 +178,8 @@ class FunctionReport:
 
     @functools.cached_property
     def graph(self) -> FunctionGraph:
-        """The function's nodes with all that was known of them; read when it is first asked for,
-        which takes longer than planning."""
+        """Return the function's nodes with all that was known of them; read when it is first asked
+        for, which takes longer than planning."""
         return read_json(FunctionGraph, self.graph_text) if self.graph_text else FunctionGraph()
 
     @functools.cached_property
@@ -199,7 +199,7 @@ class _Group:
 
 
 def _unplaced(report: FunctionReport) -> list[Unplaced]:
-    """The reasons for kernels on TVM against external backends, equal operators together."""
+    """Return the reasons for kernels on TVM against external backends, equal operators together."""
     graph = report.graph
     external = {backend.name for backend in graph.backends if backend.is_external}
     part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
@@ -223,7 +223,8 @@ def _unplaced(report: FunctionReport) -> list[Unplaced]:
 
 
 def _times(reason: Reason, graph: FunctionGraph) -> tuple[float, float]:
-    """Seconds of a slower candidate, and of what the plan has in its place; else zeros."""
+    """Return the seconds of a slower candidate, and of what the plan has in its place; else
+    zeros."""
     if reason.why != "slower" or reason.candidate is None or reason.instead_seconds is None:
         return 0.0, 0.0
     return graph.costed[reason.candidate].cost.seconds or 0.0, reason.instead_seconds

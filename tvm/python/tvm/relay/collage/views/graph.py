@@ -48,11 +48,11 @@ class Node:
 
     @property
     def op(self) -> str:
-        """The op's name of a call of an op, else ""."""
+        """Return the op's name of a call of an op, else ""."""
         return self.name if self.type == "call" else ""
 
     def Summary(self) -> str:
-        """One line: "%5 = add(%0, %1)"."""
+        """Return one line: "%5 = add(%0, %1)"."""
         return self.summary
 
 
@@ -87,7 +87,7 @@ class DataflowGraph(View):
 
     @property
     def function(self) -> relay.Function:
-        """The function that was imported."""
+        """Return the function that was imported."""
         return call("Function", self)
 
     @property
@@ -118,11 +118,11 @@ class DataflowGraph(View):
         return self._described["weights"]
 
     def node(self, index: int) -> Node:
-        """The node; IndexError outside of the graph."""
+        """Return the node; IndexError outside of the graph."""
         return read_json(Node, call("NodeFields", self, self._checked(index)))
 
     def expr(self, index: int) -> relay.Expr:
-        """The node's Relay expression; IndexError outside of the graph."""
+        """Return the node's Relay expression; IndexError outside of the graph."""
         return call("Expr", self, self._checked(index))
 
     def sub_graph(
@@ -130,8 +130,8 @@ class DataflowGraph(View):
         indices: Iterable[int],
         composites: Mapping[str, Iterable[int]] | Iterable[tuple[str, Iterable[int]]] = (),
     ) -> SubGraph:
-        """The SubGraph of those nodes; `composites` are labels and the nodes inside of each, as a
-        mapping, or as pairs where a label occurs twice.
+        """Make the SubGraph of those nodes; `composites` are labels and the nodes inside of each,
+        as a mapping, or as pairs where a label occurs twice.
 
         ValueError for a node that is not in the graph or cannot be placed. Whether the sub-graph
         makes sense is `is_valid`'s to say.
@@ -159,7 +159,7 @@ class SubGraphConfig:
     allow_taps: bool = True
 
     def Summary(self) -> str:
-        """One line: "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults."""
+        """Return one line: "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults."""
         limits = [f"depth <= {self.max_depth}"] if self.max_depth else []
         limits += [f"exits <= {self.max_exits}"] if self.max_exits else []
         limits += [] if self.allow_taps else ["no taps"]
@@ -205,7 +205,7 @@ class SubGraph(View):
 
     @property
     def graph(self) -> DataflowGraph:
-        """The graph whose nodes it holds."""
+        """Return the graph whose nodes it holds."""
         return call("GraphOf", self)
 
     @property
@@ -262,7 +262,7 @@ class SubGraph(View):
         return len(self._fields.inside)
 
     def why_invalid(self, config: SubGraphConfig | None = None) -> str:
-        """The first reason why it can be no partition within `config`; "" when it can."""
+        """Return the first reason why it can be no partition within `config`; "" when it can."""
         limits = dataclasses.asdict(config or SubGraphConfig())
         return str(call("WhyInvalid", self, json.dumps(limits)))
 

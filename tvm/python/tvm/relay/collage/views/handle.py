@@ -75,7 +75,7 @@ class IndexSet(frozenset):
     """Node indexes of one graph, as C++ keeps them in a bitset; a frozenset in Python."""
 
     def Summary(self) -> str:
-        """Runs shortened, "{0,3..7,9}"; count and ends alone when that would be long."""
+        """Return the runs shortened, "{0,3..7,9}"; count and ends alone when that would be long."""
         return str(call("IndexSetSummary", sorted(self)))
 
     __repr__ = Summary

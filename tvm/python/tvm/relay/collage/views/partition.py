@@ -61,7 +61,7 @@ class PartitionSpec(View):
 
     @property
     def target(self) -> tvm.target.Target:
-        """The target whose parts it describes."""
+        """Return the target whose parts it describes."""
         return call("TargetOf", self)
 
 
@@ -74,12 +74,12 @@ class CandidatePartition(View):
 
     @property
     def sub_graph(self) -> SubGraph:
-        """The nodes."""
+        """Return the nodes."""
         return call("SubGraphOf", self)
 
     @property
     def spec(self) -> PartitionSpec:
-        """The backend that would run it."""
+        """Return the backend that would run it."""
         return call("SpecOf", self)
 
     @property
@@ -113,5 +113,6 @@ class CandidatePartition(View):
         return self._fields.cost
 
     def module(self) -> tvm.IRModule:
-        """The module that is measured for it: @main computes the candidate as it is deployed."""
+        """Return the module that is measured for it: @main computes the candidate as it is
+        deployed."""
         return call("Module", self)

@@ -38,7 +38,7 @@ _LAYOUT_SECONDS = 3.0
 
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
-    """The KernelSteps of a lowered graph, those included that have one kernel."""
+    """Return the KernelSteps of a lowered graph, those included that have one kernel."""
     steps: dict[str, tuple[str, frozenset[int]]] = {}
     for node in graph.nodes:
         if _is_chosen(graph, node):
@@ -89,14 +89,14 @@ def _say(node: Node, **strings: str) -> None:
 
 
 def _unsaid(node: Node, *names: str) -> Node:
-    """The node without these strings."""
+    """Return the node without these strings."""
     strings = {key: text for key, text in node.attrs.get("strings", {}).items() if key not in names}
     attrs = {key: value for key, value in node.attrs.items() if key != "strings"}
     return dataclasses.replace(node, attrs=attrs | ({"strings": strings} if strings else {}))
 
 
 def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
-    """Runs of the step by the kernel, on made-up data."""
+    """Return runs of the step by the kernel, on made-up data."""
     description = json.loads(text)
     field = "layout" if kernel in _LAYOUTS else "kernel"
     for node in description["nodes"]:
@@ -135,7 +135,7 @@ def _is_chosen(graph: Graph, node: Node) -> bool:
 
 
 def _convs(graph: Graph) -> list[Node]:
-    """The nodes whose layouts are chosen."""
+    """Return the nodes whose layouts are chosen."""
     return [
         node
         for node in graph.nodes
@@ -150,8 +150,8 @@ def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool
 
 
 def _layout_step(graph: Graph) -> KernelStep | None:
-    """The layouts of a part's convolutions, all steps of which run by the kernels that were chosen;
-    None where there are no two to agree on one."""
+    """Return the layouts of a part's convolutions, all steps of which run by the kernels that were
+    chosen; None where there are no two to agree on one."""
     convs = _convs(graph)
     if len(convs) < 2:
         return None
@@ -167,7 +167,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
 
 
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
-    """The node as a partition of its own, and its tensors."""
+    """Return the node as a partition of its own, and its tensors."""
     operands = list(dict.fromkeys(node.operands()))
     alone = Graph(
         graph.backend,
@@ -199,7 +199,7 @@ def _label(graph: Graph, node: Node) -> str:
 
 @functools.lru_cache(maxsize=1)  # the kernels of a step follow each other
 def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]]:
-    """Inputs, copies of the constants, first one, and outputs of a description."""
+    """Return inputs, copies of the constants, first one, and outputs of a description."""
     description = json.loads(text)
     generator = np.random.default_rng(seed)
 
@@ -215,13 +215,13 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
 
 
 def _overwrite(tensor: tvm.nd.NDArray) -> None:
-    """With numbers that no kernel gives: large ones, of the same bytes."""
+    """Overwrite with numbers that no kernel gives: large ones, of the same bytes."""
     array = tensor.numpy()
     tensor.copyfrom(np.full(array.nbytes, 0x55, "uint8").view(array.dtype).reshape(array.shape))
 
 
 def _numbers(shape: list[int], dtype: str, generator: np.random.Generator) -> np.ndarray:
-    """Ordinary numbers of a type, those of bfloat16 as their bits."""
+    """Return ordinary numbers of a type, those of bfloat16 as their bits."""
     if "float" not in dtype:
         return generator.integers(0, 100, shape).astype(dtype)
     values = generator.standard_normal(shape, "float32")

@@ -87,12 +87,12 @@ class OnnxModelBackend(Backend):
 
 
 def _takes(call: relay.Call, backend: str, floats_alone: frozenset[str]) -> bool | str:
-    """True, or why not."""
+    """Return True, or why not."""
     return why_not_exported(call, backend, floats_alone) or True
 
 
 def _spec(value: Any) -> str:
-    """A tensor's dtype and extents as the runtime module reads them."""
+    """Return a tensor's dtype and extents as the runtime module reads them."""
     tensor = value.type.tensor_type
     extents = [str(dim.dim_value) for dim in tensor.shape.dim]
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)

@@ -47,7 +47,7 @@ def _onnx_indices(size: int, wanted: Any, coordinates: str, mode: str) -> np.nda
 
 
 def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> np.ndarray | None:
-    """The elements that Relay takes; None where a rounding error decides it."""
+    """Return the elements that Relay takes; None where a rounding error decides it."""
     if coordinates == "asymmetric" and wanted % size == 0:
         return np.arange(wanted) // (wanted // size)  # whatever the rounding
     place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(size) / wanted, False)

@@ -48,7 +48,7 @@ def add_model_file(action: argparse.ArgumentParser) -> None:
 
 
 def add_model(action: argparse.ArgumentParser) -> None:
-    """Options of an action that reads a model."""
+    """Add the options of an action that reads a model."""
     action.add_argument(
         "--target", default="", metavar="TARGET", help="the host target (default: this CPU)"
     )
@@ -56,12 +56,12 @@ def add_model(action: argparse.ArgumentParser) -> None:
 
 
 def add_output(action: argparse.ArgumentParser, what: str, help: str) -> None:
-    """The option for what an action writes; `what`: a word for it."""
+    """Add the option for what an action writes; `what`: a word for it."""
     action.add_argument("--output", "-o", type=Path, required=True, metavar=what, help=help)
 
 
 def add_trials(action: argparse.ArgumentParser) -> None:
-    """Arguments of an action that makes trials."""
+    """Add the arguments of an action that makes trials."""
     action.add_argument(
         "--seconds",
         type=seconds,
@@ -84,7 +84,7 @@ def add_from(action: argparse.ArgumentParser) -> None:
 
 
 def sources_named(options: argparse.Namespace) -> list[Path]:
-    """The logs that --from names, which can be read. OptionError, TuningLogError."""
+    """Return the logs that --from names, which can be read. OptionError, TuningLogError."""
     target = host_named(options.target, "--target")
     logs = [Path(log_named(name, target)) for name in options.sources]
     check_logs(*logs)
@@ -144,7 +144,7 @@ def check_own_log(options: argparse.Namespace) -> None:
 
 
 def add_sources(action: argparse.ArgumentParser) -> None:
-    """Arguments of an action that transfers: which schedules are tried."""
+    """Add the arguments of an action that transfers: which schedules are tried."""
     add_from(action)
     action.add_argument(
         "--best",
@@ -207,8 +207,8 @@ def kernels_of_model(path: Path, options: argparse.Namespace) -> list[Kernel]:
 
 
 def wanted_kernels(model: Model, without: Sequence[str]) -> Model:
-    """The model without the kernels whose names have one of the words. OptionError where these are
-    all that it has."""
+    """Return the model without the kernels whose names have one of the words. OptionError where
+    these are all that it has."""
     kernels = [
         kernel for kernel in model.kernels if not any(word in kernel.name for word in without)
     ]

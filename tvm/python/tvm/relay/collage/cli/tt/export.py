@@ -80,7 +80,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _run(python: str, name: str, batch: int, file: Path) -> None:
-    """One net in a process of its own. CollageError."""
+    """Export one net in a process of its own. CollageError."""
     command = [python, "-P", export_torch.__file__, name, str(batch), str(file)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)

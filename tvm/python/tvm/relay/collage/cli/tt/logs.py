@@ -109,8 +109,8 @@ def _info(options: argparse.Namespace) -> int:
 
 
 def _joined(in_models: Iterable[Kernel], in_logs: Mapping[str, Kernel]) -> list[Kernel]:
-    """Each kernel once, called as often as the models call it together, or as a log tells of one
-    that is in no model."""
+    """Return each kernel once, called as often as the models call it together, or as a log tells of
+    one that is in no model."""
     kernels, calls = dict(in_logs), Counter[str]()
     for kernel in in_models:
         calls[kernel.workload] += kernel.calls
@@ -141,8 +141,8 @@ def _split(options: argparse.Namespace) -> int:
 
 
 def _write(groups: dict[Path, list[Line]], logs: Iterable[Path]) -> None:
-    """New logs with these trials and their kernels, each at once or not at all. OptionError before
-    any is written where one is there already."""
+    """Write new logs with these trials and their kernels, each at once or not at all. OptionError
+    before any is written where one is there already."""
     for path in groups:
         if path.exists():
             raise OptionError(f"{path} exists already: name another, or remove it")

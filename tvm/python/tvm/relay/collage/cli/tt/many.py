@@ -93,7 +93,7 @@ class Row:
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Row:
-        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        """Invert to_json. TypeError, ValueError or KeyError for anything else."""
         speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
         return cls(**{**fields, "speedup": speedup})
 
@@ -250,8 +250,8 @@ def _digest(content: bytes) -> str:
 
 
 def _known(records: Path) -> dict[Question, Row]:
-    """Rows of earlier runs, but for those that failed, since what was at fault may have passed; how
-    many could not be read is logged."""
+    """Return the rows of earlier runs, but for those that failed, since what was at fault may have
+    passed; how many could not be read is logged."""
     found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
@@ -320,7 +320,8 @@ def _rows_of(
 
 
 def _warn_of_own(name: str, model: Model, sources: Mapping[str, Sequence[Kernel]]) -> None:
-    """A log of the model's own search under another name would be taken for another model's."""
+    """Warn of a log of the model's own search under another name, which would be taken for another
+    model's."""
     workloads = {kernel.workload for kernel in model.kernels}
     for log, kernels in sources.items():
         shared = len(workloads & {kernel.workload for kernel in kernels})
@@ -344,7 +345,7 @@ def _transferred(
     options: argparse.Namespace,
     workers: Any,
 ) -> dict[str, Any]:
-    """One run of transferring; its log is the memory of one that was stopped."""
+    """Transfer once; the log of the run is the memory of one that was stopped."""
     label = f"{question.model}-{question.log}-{question.inputs}-{run}"
     log = options.output / f"{label}.jsonl"
     log.touch()
@@ -359,7 +360,7 @@ def _transferred(
 
 
 def _choice(model: str, rows: Sequence[Row]) -> Choice:
-    """The log that the heuristic chooses for a model, and the best one."""
+    """Return the log that the heuristic chooses for a model, and the best one."""
     own = [row for row in rows if row.model == model and row.speedup is not None]
     single = [row for row in own if row.log != POOLED]
     if not single:

@@ -147,7 +147,7 @@ def _autoschedule(options: argparse.Namespace) -> int:
 
 
 def _took(log: Path) -> float:
-    """Seconds that the search took whose trials a log has, 0 without one."""
+    """Return the seconds that the search took whose trials a log has, 0 without one."""
     moments = timeline(read_ansor(log)) if log.exists() else []
     return moments[-1].seconds if moments else 0.0
 

@@ -60,9 +60,9 @@ class CandidateModule:
     inner_bytes: int = dataclasses.field(default=0, compare=False)
 
     def key(self) -> str:
-        """Equal for candidates that must cost the same: same functions up to the values of weights
-        and the names of variables and globals, same backend, target and build options, verified
-        alike."""
+        """Return a text that is equal for candidates that must cost the same: same functions up to
+        the values of weights and the names of variables and globals, same backend, target and build
+        options, verified alike."""
         return "|".join((self.backend, self.hash, self.target, self.options_text()))
 
     @property
@@ -70,19 +70,20 @@ class CandidateModule:
         return self.weight_bytes + self.inner_bytes > 0
 
     def options_text(self) -> str:
-        """The build options as JSON, and whether it is verified: a cost that was not does not serve
-        where it must be."""
+        """Return the build options as JSON, and whether it is verified: a cost that was not does
+        not serve where it must be."""
         return json.dumps(
             {**self.build_options, **({"verify": True} if self.verify else {})}, sort_keys=True
         )
 
     def instantiate(self, seed: int = 0) -> tvm.IRModule:
-        """The module to build: weights bound as constants with random data, types inferred."""
+        """Return the module to build: weights bound as constants with random data, types
+        inferred."""
         mod = bind_weights(tvm.ir.load_json(self.module), self.weights, seed)
         return tvm.relay.transform.InferType()(mod)
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         weights = sum(len(names) for names in self.weights.values())
         return f"{self.backend} {self.hash[:8]}, {weights} weights, {len(self.module)} bytes"
 
@@ -91,7 +92,7 @@ class CandidateModule:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> CandidateModule:
-        """Inverse of to_json; ValueError for another format."""
+        """Invert to_json; ValueError for another format."""
         fields = dict(fields)
         if fields.pop("format", None) != _FORMAT:
             raise ValueError("not a candidate module of this version")
@@ -109,7 +110,7 @@ def candidate_module(
     computes_in: str = "",
     kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule:
-    """The candidate that `function` (or a module's main) computes.
+    """Return the candidate that `function` (or a module's main) computes.
 
     Weights must be constants in it already: a parameter is an input, which changes with each run.
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
@@ -152,8 +153,8 @@ def calls_of(mod: tvm.IRModule) -> dict[str, str]:
 
 
 def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
-    """A typed module in which external functions are globals in the form that executors take,
-    named by their order, so that equal candidates from different places are equal."""
+    """Return a typed module in which external functions are globals in the form that executors
+    take, named by their order, so that equal candidates from different places are equal."""
     if isinstance(function, Function):
         free = free_vars(function)
         if free:

@@ -34,7 +34,8 @@ _MOST_NEEDS = 16
 
 
 def _same(*places: int) -> Flow:
-    """The result's numbers are those of these operands, in another order or fewer of them."""
+    """Make the flow of a result whose numbers are those of these operands, in another order or
+    fewer."""
 
     def flow(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
         for place in places:
@@ -44,7 +45,7 @@ def _same(*places: int) -> Flow:
 
 
 def _in_order(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
-    """The result's numbers are the operand's, one by one."""
+    """Yield the needs of operands whose numbers are the result's, one by one."""
     yield call.args[0], need
 
 
@@ -58,7 +59,7 @@ def _without_form(need: Need) -> Need:
 
 
 def _within(low: float, high: float, need: Need) -> Need:
-    """The need of a part of a sum or product; zero where there are no such numbers."""
+    """Return the need of a part of a sum or product; zero where there are no such numbers."""
     if math.isnan(low) or math.isnan(high) or low > high:
         low = high = 0
     first = None if math.isinf(low) else math.ceil(low)
@@ -69,7 +70,7 @@ def _within(low: float, high: float, need: Need) -> Need:
 
 
 def _values(node: Any) -> tuple[float, float] | None:
-    """The least and the greatest number of a constant; None for what is none."""
+    """Return the least and the greatest number of a constant; None for what is none."""
     if not isinstance(node, _expr.Constant):
         return None
     array = node.data.numpy()

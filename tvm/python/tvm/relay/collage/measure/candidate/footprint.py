@@ -32,9 +32,9 @@ _CONTROL_FLOW = (relay.If, relay.Let, relay.Match, relay.RefCreate, relay.RefRea
 
 
 def bytes_in_turn(mod: tvm.IRModule) -> int:
-    """Bytes that a network (typed) touches between two runs of a part of it, as far as caches
-    tell, to a power of two, for costs of other networks to be used. A module without weights says
-    nothing of its network, which may have many."""
+    """Return the bytes that a network (typed) touches between two runs of a part of it, as far as
+    caches tell, to a power of two, for costs of other networks to be used. A module without weights
+    says nothing of its network, which may have many."""
     weights = weight_bytes(mod)
     size = weights + inner_bytes(mod) if weights else CACHE_BYTES
     return 1 << round(math.log2(min(max(size, _FEWEST_BYTES), CACHE_BYTES)))
@@ -62,7 +62,7 @@ def _most_alive(function: Function) -> int:
     values: list[_Value] = []
 
     def visit(expr: Any, operands: Sequence[Any]) -> Any:
-        """The values that an expression is made of, by number, as its type has them."""
+        """Return the values that an expression is made of, by number, as its type has them."""
         if not isinstance(expr, relay.Call):
             return _mapped(expr.checked_type, lambda _: None)
         if _attribute(expr, "TReshapeOp"):

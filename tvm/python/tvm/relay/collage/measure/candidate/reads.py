@@ -51,7 +51,7 @@ def names(text: str) -> frozenset[str]:
 
 
 def shape_of(node: Any) -> list[int] | None:
-    """The fixed shape of a tensor, or None when it is not known or no tensor."""
+    """Return the fixed shape of a tensor, or None when it is not known or no tensor."""
     kind = type_of(node)
     if not isinstance(kind, tvm.ir.TensorType):
         return None
@@ -61,7 +61,7 @@ def shape_of(node: Any) -> list[int] | None:
 
 
 def type_of(node: Any) -> Any:
-    """The type of an expression, None when it is not inferred."""
+    """Return the type of an expression, None when it is not inferred."""
     if isinstance(node, _expr.Var) and node.type_annotation is not None:
         return node.type_annotation
     try:
@@ -86,7 +86,7 @@ def _along(axis: Any, shape: list[int] | None) -> int:
 
 
 def _axis_index(attr: str = "axis") -> Reads:
-    """The second operand indexes an axis of the first."""
+    """Read the second operand as indexes of an axis of the first."""
 
     def reads(call: Any) -> Iterator[tuple[Any, Need]]:
         axis = getattr(call.attrs, attr)
@@ -104,7 +104,8 @@ def _length_along(attr: str) -> Reads:
 
 
 def _rows_of_indexes(call: Any) -> Iterator[tuple[Any, Need]]:
-    """Each row of the second operand indexes an axis of the first (gather_nd, scatter_nd)."""
+    """Yield the needs of rows that each index an axis of the first operand (gather_nd,
+    scatter_nd)."""
     shape, indexes = shape_of(call.args[0]) or [], shape_of(call.args[1]) or [1]
     first = int(getattr(call.attrs, "batch_dims", 0))
     yield call.args[1], _below(_smallest(shape[first : first + indexes[0]]))
@@ -118,7 +119,7 @@ def _adv_index(call: Any) -> Iterator[tuple[Any, Need]]:
 
 
 def fields_of(node: Any) -> list[Any]:
-    """The expressions of a literal tuple; [] for another expression."""
+    """Return the expressions of a literal tuple; [] for another expression."""
     return list(node.fields) if isinstance(node, _expr.Tuple) else []
 
 
@@ -135,7 +136,8 @@ def _fixed(**needs: tuple[float, float]) -> Reads:
 
 
 def _integers_only(low: int, high: int) -> Reads:
-    """The second operand of integer arithmetic: zero divisors and long shifts end a process."""
+    """Read the second operand of integer arithmetic: zero divisors and long shifts end a
+    process."""
 
     def reads(call: Any) -> Iterator[tuple[Any, Need]]:
         if is_integer(call.args[1]):
@@ -154,7 +156,7 @@ def _sparse_to_dense(call: Any) -> Iterator[tuple[Any, Need]]:
 
 
 def _compressed(columns: Callable[[Any, list[int]], int], first: int = 1) -> Reads:
-    """A matrix in compressed rows: operands `first` on are its data, columns and row pointers;
+    """Read a matrix in compressed rows: operands `first` on are its data, columns and row pointers;
     `columns(call, shape of its data)` says how many columns, of blocks where it has such."""
 
     def reads(call: Any) -> Iterator[tuple[Any, Need]]:
@@ -233,7 +235,8 @@ def _positive(place: int) -> Reads:
 
 
 def _anything(*places: int) -> Reads:
-    """Any numbers are safe, and decide what is computed (where a sample is taken from)."""
+    """Read any numbers: all are safe, and decide what is computed (where a sample is taken
+    from)."""
 
     def reads(call: Any) -> Iterator[tuple[Any, Need]]:
         for place in places:

@@ -98,8 +98,8 @@ def evaluate(
     exact: bool = False,
     watch: Watcher | None = None,
 ) -> list[np.ndarray]:
-    """Outputs of main, a tuple's fields in order, bfloat16 in float32, and with `exact` float32 in
-    float64. Precondition: types are inferred."""
+    """Compute the outputs of main, a tuple's fields in order, bfloat16 in float32, and with `exact`
+    float32 in float64. Precondition: types are inferred."""
     result = _Evaluation(mod, builder, exact, watch).call(mod["main"], list(inputs))
     fields = result if isinstance(result, list) else [result]
     fields = _wide(fields) if exact else fields
@@ -109,7 +109,7 @@ def evaluate(
 
 
 def array_of(value: Any) -> np.ndarray:
-    """The array that a value which is no list stands for."""
+    """Return the array that a value which is no list stands for."""
     return value.data.numpy() if isinstance(value, _expr.Constant) else value
 
 
@@ -153,7 +153,7 @@ class _Evaluation:
         raise Unsupported(f"no reference for a {type(node).__name__}")
 
     def _operator(self, call: _expr.Call, operands: list[Any]) -> Any:
-        """The result of one operator call, by numpy or built alone."""
+        """Return the result of one operator call, by numpy or built alone."""
         if not self._exact:
             return self._computed(call, operands)
         if not call.op.name.startswith(_FIXED):
@@ -177,8 +177,8 @@ class _Evaluation:
 
 
 def _wide_call(call: _expr.Call) -> _expr.Call:
-    """The call on values of 64 bits, with variables for its operands. TVMError where there is no
-    such call."""
+    """Return the call on values of 64 bits, with variables for its operands. TVMError where there
+    is no such call."""
     params = [_expr.var("operand", _wide_type(arg.checked_type)) for arg in call.args]
     attrs = call.attrs
     if attrs is not None:
@@ -196,7 +196,7 @@ def _wide_type(kind: Any) -> Any:
 
 
 def _wide(value: Any) -> Any:
-    """The value with 64 bits where it has 32."""
+    """Return the value with 64 bits where it has 32."""
     if isinstance(value, list):
         return [_wide(each) for each in value]
     if isinstance(value, _expr.Constant):
@@ -206,7 +206,7 @@ def _wide(value: Any) -> Any:
 
 
 def _as_typed(value: Any, kind: Any) -> Any:
-    """The value in the types of `kind`."""
+    """Return the value in the types of `kind`."""
     if isinstance(value, list):
         return [_as_typed(each, field) for each, field in zip(value, kind.fields, strict=True)]
     is_wide = not isinstance(value, _expr.Constant) and value.dtype == _WIDE
@@ -214,7 +214,7 @@ def _as_typed(value: Any, kind: Any) -> Any:
 
 
 def _run_alone(call: _expr.Call, operands: list[Any], builder: str) -> Any:
-    """The outputs of a call as TVM builds it."""
+    """Compute the outputs of a call as TVM builds it."""
     needs_constants = call.op.name.startswith("qnn.")  # TVM computes with them as it builds
     params: list[_expr.Var] = []
     arrays: list[np.ndarray] = []

@@ -39,7 +39,7 @@ class Tolerance(NamedTuple):
 
 
 def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:
-    """The tolerance of the module's outputs. Precondition: types are inferred.
+    """Return the tolerance of the module's outputs. Precondition: types are inferred.
 
     computes_in: the type of RELATIVE that is computed in where the module's own are finer.
     """
@@ -68,14 +68,15 @@ def model_tolerance(model: onnx.ModelProto) -> float:
 def widened(
     tolerance: Tolerance, outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray]
 ) -> Tolerance:
-    """The tolerance that these outputs need too, which are off the truth by rounding alone."""
+    """Return the tolerance that these outputs need too, which are off the truth by rounding
+    alone."""
     found = max(map(_relative, outputs, truth), default=0.0)
     is_rounding = tolerance.relative < found <= ROUNDING
     return tolerance._replace(relative=found) if is_rounding else tolerance
 
 
 def _relative(a: np.ndarray, b: np.ndarray) -> float:
-    """The tolerance that floats need; 0 for what has no floats."""
+    """Return the tolerance that floats need; 0 for what has no floats."""
     if b.dtype.kind != "f" or not b.size:
         return 0.0
     defined = np.isfinite(b)
@@ -97,7 +98,8 @@ def _roundings(calls: list[_expr.Call]) -> int:
 
 
 def _coarsest(calls: list[_expr.Call], roundings: int) -> str:
-    """The coarsest type of RELATIVE that the calls compute in; "" where all is whole numbers."""
+    """Return the coarsest type of RELATIVE that the calls compute in; "" where all is whole
+    numbers."""
     types = [_dtypes(node) for call in calls for node in (call, *call.args)]
     inside = [_inside(model_of(c.attrs)) for c in calls if c.op.name in ONNX_NODES]
     dtypes = {dtype for found in (*types, inside) for dtype in found}
@@ -182,7 +184,7 @@ _LENGTHS: dict[str, Callable[..., int]] = {
 
 
 def _worst(a: np.ndarray, b: np.ndarray, tolerance: Tolerance) -> str:
-    """The element that is furthest out of its bounds; "" when none is."""
+    """Return the element that is furthest out of its bounds; "" when none is."""
     is_float = b.dtype.kind not in "biu"
     wide_a, wide_b = a.astype("float64"), b.astype("float64")
     with np.errstate(invalid="ignore"):

@@ -23,7 +23,8 @@ _NODE_SECONDS = 5e-4
 
 
 def border_nodes(graph: dict[str, Any], inputs: set[str]) -> list[int]:
-    """Indices of the kernels that are a lone layout transform of an input or into an output.
+    """Return the indices of the kernels that are a lone layout transform of an input or into an
+    output.
 
     `graph` is the graph executor's JSON, `inputs` the names of its inputs without parameters.
     Empty when nothing else runs: then the transforms are the candidate's own work.
@@ -47,7 +48,7 @@ def is_kernel(node: dict[str, Any]) -> bool:
 
 
 def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
-    """The share, in [0, 1), of the run time that border transforms take.
+    """Return the share, in [0, 1), of the run time that border transforms take.
 
     Each kernel is timed alone and the whole is split in their proportion, so that compute and
     borders always add up to what was measured, whatever the launch costs.
@@ -68,7 +69,7 @@ def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
 
 
 def _node_seconds(time_node: Any, index: int) -> float:
-    """Median seconds of one kernel; the executor answers with packed doubles."""
+    """Return the median seconds of one kernel; the executor answers with packed doubles."""
 
     def run(number: int, repeat: int) -> list[float]:
         data = bytes(time_node(index, number, repeat, 0, 100, 0, 1))

@@ -38,13 +38,14 @@ class Kernel:
     values: str = dataclasses.field(repr=False)  # the hash of their contents
 
     def Summary(self) -> str:
-        """One line: backend, operators and types."""
+        """Return one line: backend, operators and types."""
         what = " ".join(self.ops) or "external"
         return f"{self.backend} {self.code[:8]} {what} {', '.join(self.types)}"
 
 
 def kernels_of(library: Any) -> list[Kernel]:
-    """The kernels that a run calls, in their order; what moves no data (`__nop`) is left out."""
+    """Return the kernels that a run calls, in their order; what moves no data (`__nop`) is left
+    out."""
     graph = json.loads(library.get_graph_json())
     shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
     first = graph["node_row_ptr"]
@@ -103,7 +104,7 @@ class _ExternalModules:
         self._constants = dict(loader["get_const_var_ndarray"]().items()) if loader else {}
 
     def describe(self, symbol: str) -> tuple[str, str, list[Any]]:
-        """Backend, hash of the code, and constants of a function."""
+        """Return backend, hash of the code, and constants of a function."""
         module = self._modules.get(symbol)
         if module is None:
             raise ValueError(f"no runtime module of the library says that it has {symbol!r}")

@@ -130,7 +130,7 @@ class Copy(NamedTuple):
 
 
 def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
-    """A graph executor, before whose runs what it reads and writes is read."""
+    """Return a graph executor, before whose runs what it reads and writes is read."""
     get_input, get_output = executor["get_input"], executor["get_output"]
     slots = [*map(get_input, inputs), *map(get_output, range(executor["get_num_outputs"]()))]
     return Copy(executor["run"], reading([slot for slot in slots if slot is not None]))
@@ -153,8 +153,8 @@ def timer_of_part(
     place: Place,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer of a part as its network runs it: `plain`, of runs one after the other, where nothing
-    else tells. another: opens its graph executor once more, on weights of its own."""
+    """Return a timer of a part as its network runs it: `plain`, of runs one after the other, where
+    nothing else tells. another: opens its graph executor once more, on weights of its own."""
     plain(1, 1)
     lap = lap_needed(place.weight_bytes, place.inner_bytes, min(plain(1, 3)), place.network_bytes)
     if lap == ONE_COPY and not place.has_own_threads:
@@ -173,7 +173,7 @@ def lap_timer(
     between: Work | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer of laps over the first copy and as many others as are needed."""
+    """Return a timer of laps over the first copy and as many others as are needed."""
     copies = [first, *(another() for _ in range(lap.copies - 1))]
     return seconds_in_turn(copies, reading_bytes(lap.other_bytes), between, clock)
 
@@ -184,7 +184,8 @@ def seconds_in_turn(
     between: Work | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer that goes round the copies; each has run once before, since weights are packed then.
+    """Return a timer that goes round the copies; each has run once before, since weights are packed
+    then.
 
     `before` runs before each lap, and is no part of a sample. Behind each run `between` runs, if
     it is given: what that takes by itself is no part of a sample, and what it takes beyond is.

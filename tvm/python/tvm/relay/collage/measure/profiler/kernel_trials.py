@@ -55,7 +55,7 @@ def has_kernel_steps(name: str) -> bool:
 
 
 def steps_of_part(function: relay.Function) -> list[KernelStep]:
-    """The KernelSteps of a part's function, of those kernels that there are several of."""
+    """Return the KernelSteps of a part's function, of those kernels that there are several of."""
     backend = get_backend(str(function.attrs["Compiler"]))
     steps = backend.with_options(options_in(function)).kernel_steps(function)
     return [step for step in steps if len(step.kernels) > 1]
@@ -71,7 +71,7 @@ def time_kernels(
     sample_seconds: float = _SAMPLE_SECONDS,
     compares: bool = True,
 ) -> dict[str, Any]:
-    """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
+    """Time kernels of one step in a worker: seconds of one run by kernel, and what failed.
 
     One that fails is a status and a message, and so is one that gives other numbers than the first
     that runs, which is the usual one unless that fails; the others are timed all the same.

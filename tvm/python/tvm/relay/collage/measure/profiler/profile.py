@@ -122,9 +122,9 @@ def sample_until_narrow(
     sample_seconds: float,
     most_runs: int = _MOST_RUNS,
 ) -> list[float]:
-    """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
-    answers seconds per run, until the median's interval is narrow or the budget is spent, also by
-    what runs beside them. `number` is `most_runs` at most.
+    """Return samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each
+    and answers seconds per run, until the median's interval is narrow or the budget is spent, also
+    by what runs beside them. `number` is `most_runs` at most.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.

@@ -174,8 +174,8 @@ def _with_remark(cost: Cost, remark: str) -> Cost:
 
 
 def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
-    """Names by seconds relative to the fastest of each round. Whoever left after a few rounds is
-    behind all that stayed: figures of different rounds do not compare."""
+    """Return names by seconds relative to the fastest of each round. Whoever left after a few
+    rounds is behind all that stayed: figures of different rounds do not compare."""
     order: list[str] = []
     for count in sorted({len(seconds) for seconds in samples.values()}, reverse=True):
         group = {name: each for name, each in samples.items() if len(each) == count}
@@ -206,7 +206,7 @@ def _output_errors(
 
 
 def _rounding_in(errors: Sequence[float]) -> float:
-    """The largest of the errors that may come of rounding; 0 for none."""
+    """Return the largest of the errors that may come of rounding; 0 for none."""
     return max((error for error in errors if error <= ROUNDING), default=0.0)
 
 
@@ -215,7 +215,8 @@ def _wrong_results(
     rtol: float | None | Mapping[str, float],
     allowed: float = 0.0,
 ) -> dict[str, Cost]:
-    """The failures of those whose error is above rtol and what else is allowed, or no number."""
+    """Return the failures of those whose error is above rtol and what else is allowed, or no
+    number."""
     limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(

@@ -64,7 +64,7 @@ class Limits(NamedTuple):
     library_mb: int = 0
 
     def keep(self, comparisons: Sequence[Comparison]) -> list[Comparison]:
-        """The comparisons, best first, of which those over a limit have failed.
+        """Return the comparisons, best first, of which those over a limit have failed.
 
         OptionError when plans ran and each of them is over one.
         """
@@ -94,7 +94,7 @@ class Limits(NamedTuple):
 
 
 def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence[str]) -> list[str]:
-    """Plans that may yet ship and need more rounds to be told apart; [] when it is decided.
+    """Return plans that may yet ship and need more rounds to be told apart; [] when it is decided.
 
     Samples of plans that still run, all over the same rounds.
     """
@@ -116,7 +116,7 @@ def _verdicts(name: str, samples: Mapping[str, Sequence[float]]) -> list[str]:
 
 
 def simplest_first(modules: Mapping[str, Any]) -> list[str]:
-    """Names of plans by backends, then parts on them, then as they were given."""
+    """Return the names of plans by backends, then parts on them, then as they were given."""
     return sorted(modules, key=lambda name: _complexity(modules[name]))
 
 

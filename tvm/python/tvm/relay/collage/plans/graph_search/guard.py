@@ -59,11 +59,12 @@ class GuardResult:
     unverified: str = ""
 
     def of(self, name: str) -> Comparison:
-        """The comparison of one plan. KeyError for a name that took no part."""
+        """Return the comparison of one plan. KeyError for a name that took no part."""
         return {item.name: item for item in self.comparisons}[name]
 
     def with_equals(self, same_as: Mapping[str, str]) -> GuardResult:
-        """With further plans, each equal to the plan that it maps to and shown behind it."""
+        """Return it with further plans, each equal to the plan that it maps to and shown behind
+        it."""
         rows = []
         for item in self.comparisons:
             equals = [name for name, other in same_as.items() if other == item.name]
@@ -157,7 +158,7 @@ def guard(
 
 
 def _of_trader(item: Comparison, remark: str | None) -> Comparison:
-    """A plan that trades accuracy says what its limit is; with nothing to compare, it fails."""
+    """Say what the limit of a plan that trades accuracy is; with nothing to compare, it fails."""
     if remark is None or (item.cost.is_usable and item.reference is not None):
         return item
     if item.cost.is_usable:
@@ -170,7 +171,8 @@ def _of_trader(item: Comparison, remark: str | None) -> Comparison:
 
 
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
-    """The plan to ship: the simplest one that the best one does not beat; decide.py says when.
+    """Choose the plan to ship: the simplest one that the best one does not beat; decide.py says
+    when.
 
     The comparisons are best first. RuntimeError, with each plan's reason, when none ran.
     """

@@ -36,7 +36,7 @@ class PlanRow:
         return self.options
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         return f"plan {self.hash[:8]} of {self.label}"
 
 
@@ -60,7 +60,7 @@ class KnownPlans:
         self._options = json.dumps(options, sort_keys=True)
 
     def look_up(self, key: str) -> Cost | None:
-        """The cost of a plan, None where it has to be measured."""
+        """Return the cost of a plan, None where it has to be measured."""
         if self._store is None:
             return None
         return self._store.look_up([self._row(key, "")], self._is_quiet)[0]

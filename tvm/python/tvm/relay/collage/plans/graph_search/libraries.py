@@ -110,7 +110,7 @@ class EndToEnd:
     exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
 
     def inputs_of(self, reference: tvm.IRModule) -> Inputs:
-        """Inputs of a plan. GuardUnavailable when they cannot be made up."""
+        """Return the inputs of a plan. GuardUnavailable when they cannot be made up."""
         has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
         has_ways = self.executor == VM and has_several_ways(reference)
         sets = SETS if has_ways and has_made_up else 0
@@ -127,8 +127,8 @@ class EndToEnd:
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
-        """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
-        made up; MachineError without a C++ compiler or without room for temporary files."""
+        """Open files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot
+        be made up; MachineError without a C++ compiler or without room for temporary files."""
         inputs = self.truth.inputs if self.truth else self.inputs_of(reference)
         if not self.compiler:
             require_compiler()
@@ -151,8 +151,8 @@ class EndToEnd:
         on_plan: Callable[[str, int], None] = lambda name, done: None,
         weights: SharedWeights | None = None,
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
-        """Files by plan, a failed comparison for each plan that has none, and the libraries, None
-        for one that a fork has built.
+        """Make files by plan, a failed comparison for each plan that has none, and the libraries,
+        None for one that a fork has built.
 
         weights: where those of all plans go, which are in each file otherwise.
         """
@@ -271,7 +271,8 @@ def build_all(
 def link_all(
     libraries: Mapping[str, Any], folder: str, compiler: str, weights: SharedWeights | None = None
 ) -> tuple[dict[str, Linked], list[Comparison]]:
-    """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
+    """Link files of libraries by plan; return them and a failed comparison for each that cannot be
+    linked."""
     files: dict[str, Linked] = {}
     failures = []
     options = {"cc": compiler} if compiler else {}
@@ -301,8 +302,8 @@ def link_all(
 def make_inputs(
     mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray], sets: int = 0
 ) -> dict[str, np.ndarray]:
-    """Inputs of the module's main by name: the samples, and normal random ones for the others; or
-    so many sets of them, stacked. GuardUnavailable where there can be none."""
+    """Make inputs of the module's main by name: the samples, and normal random ones for the others;
+    or so many sets of them, stacked. GuardUnavailable where there can be none."""
     generator = np.random.default_rng(seed)
     try:
         rows = describe_inputs(mod, samples)

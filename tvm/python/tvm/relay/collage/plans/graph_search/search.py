@@ -50,7 +50,7 @@ class GraphSearch:
     best: Mapping[str, Parts] = dataclasses.field(default_factory=dict, repr=False)
 
     def placed(self) -> dict[str, Parts]:
-        """Parts by function of the plans that ran, by the names of their trials."""
+        """Return the parts by function of the plans that ran, by the names of their trials."""
         return {trial.name: self.best[trial.key] for trial in self.trials if trial.key in self.best}
 
     def to_json(self) -> dict[str, Any]:

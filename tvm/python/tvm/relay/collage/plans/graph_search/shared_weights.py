@@ -73,8 +73,8 @@ class SharedWeights:
 def _without_weights(
     library: Any,
 ) -> tuple[tvm.runtime.Module, list[tuple[str, list[tvm.nd.NDArray]]]] | None:
-    """The executor's factory without weights, and those of its parts by symbol; None where TVM
-    hands some module its weights."""
+    """Return the executor's factory without weights, and those of its parts by symbol; None where
+    TVM hands some module its weights."""
     if not isinstance(library, GraphExecutorFactoryModule):
         return None
     leaves = _leaves(library.lib)
@@ -102,7 +102,7 @@ def _without_weights(
 
 
 def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
-    """The modules that import no others: what is between only holds them together."""
+    """Return the modules that import no others: what is between only holds them together."""
     imported = module.imported_modules
     return [leaf for each in imported for leaf in _leaves(each)] if imported else [module]
 

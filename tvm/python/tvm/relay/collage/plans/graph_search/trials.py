@@ -86,7 +86,7 @@ class PlanTrials:
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 
     def _link_reference(self) -> Linked:
-        """The reference's file, which serves all batches."""
+        """Return the reference's file, which serves all batches."""
         if self._file is None:
             files, failures, _ = self._how.make_files(
                 {_REFERENCE: self._reference}, self._scratch.folder, weights=self._weights

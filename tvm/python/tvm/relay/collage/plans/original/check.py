@@ -134,8 +134,8 @@ class _Runs:
         save_arrays(self.inputs, inputs.arrays)
 
     def file(self, file: str) -> tuple[str, list[str], list[np.ndarray]]:
-        """The runtime, and the file's outputs, with their names where these are known. Unsupported
-        says why there are none."""
+        """Run the file; return the runtime, and the outputs, with their names where these are
+        known. Unsupported says why there are none."""
         outputs = os.path.join(self._folder, "outputs.npz")
         arguments = {"model": file, "inputs": self.inputs, "outputs": outputs, "sets": self._sets}
         worker = WorkerProcess()
@@ -202,8 +202,9 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
 def _evaluated(
     mod: tvm.IRModule, inputs: Inputs, folder: str, seconds: float, exact: bool = False
 ) -> list[np.ndarray]:
-    """Outputs of a module, those of all sets one set after the other; see costs.reference. A fork
-    computes them: an operator may read memory that is not its own. Unsupported where it cannot."""
+    """Compute the outputs of a module, those of all sets one set after the other; see
+    costs.reference. A fork computes them: an operator may read memory that is not its own.
+    Unsupported where it cannot."""
     names = [param.name_hint for param in mod["main"].params]
     builder = MeasureOptions().builder
     file = os.path.join(folder, "evaluated.npz")
@@ -223,7 +224,7 @@ def _evaluated(
 def exact_outputs(
     mod: tvm.IRModule, inputs: Inputs, limit: TimeLimit = NO_LIMIT
 ) -> list[np.ndarray] | None:
-    """Outputs of a module computed with 64 bits; None where that cannot be."""
+    """Compute the outputs of a module with 64 bits; None where that cannot be."""
     with make_scratch() as folder:
         try:
             seconds = min(_SECONDS, limit.left())

@@ -28,7 +28,7 @@ from .types import (
 
 
 def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
-    """The functions of a typed module that can be partitioned, by name, with keys."""
+    """Describe the functions of a typed module that can be partitioned, by name, with keys."""
     can_be_partitioned = get_global_func("collage.view.CanBePartitioned")
     found = []
     for var, function in mod.functions_items():
@@ -54,7 +54,7 @@ def make_placement(
     is_simplified: bool = True,
     original: str = "",
 ) -> Placement:
-    """The placement of `parts` by function of a typed module, made here and now.
+    """Make the placement of `parts` by function of a typed module, here and now.
 
     `described`: describe_functions(mod), which takes as long as its weights are large. `kernels`:
     by which the steps of its parts run. `machine`: where it was measured, this one by default.
@@ -74,8 +74,8 @@ def make_placement(
 
 
 def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:
-    """The parts of a FunctionReport's `placement` or `merged`. Attributes stay as they are: one
-    that no file holds is refused when it is saved."""
+    """Return the parts of a FunctionReport's `placement` or `merged`. Attributes stay as they are:
+    one that no file holds is refused when it is saved."""
     parts = []
     for row in rows:
         composites = tuple(

@@ -58,13 +58,14 @@ def current_opt_level() -> int:
 
 
 def backend_version(name: str) -> str:
-    """The version of an external backend; "" for one that has none or only a pattern table."""
+    """Return the version of an external backend; "" for one that has none or only a pattern
+    table."""
     backend = find_backend(name)
     return backend.version() if backend else ""
 
 
 def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
-    """CPU, vector instructions and threads of this process."""
+    """Describe CPU, vector instructions and threads of this process."""
     features = tuple(sorted(maskable_features() & read_cpu_flags(cpuinfo)))
     return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
 

@@ -48,8 +48,9 @@ def apply_placement(
 
 
 def as_deployed(mod: tvm.IRModule, kernels: Sequence[KernelChoice]) -> tvm.IRModule:
-    """A plan's module (typed) whose parts say how they run where it is deployed, which candidates
-    that are measured alone do not: by which kernels, and whether nothing else computes."""
+    """Return a plan's module (typed) whose parts say how they run where it is deployed, which
+    candidates that are measured alone do not: by which kernels, and whether nothing else
+    computes."""
     return mark_lone_part(with_kernels(mod, kernels))
 
 
@@ -93,7 +94,7 @@ def check_placement(
 
 
 def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
-    """The parts by function for the pass that compiles `mod`; `placement_allow` holds."""
+    """Return the parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     if placement.original:
@@ -151,7 +152,7 @@ def _check_function(
 
 
 def _module_difference(here: PlacedFunction, there: PlacedFunction) -> str:
-    """The first operator that differs, and how; else the first node."""
+    """Return the first operator that differs, and how; else the first node."""
     count = ""
     if len(here.nodes) != len(there.nodes):
         count = f"has {len(here.nodes)} nodes, not {len(there.nodes)}; it "
@@ -203,12 +204,12 @@ def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
 
 
 def parts_of(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
-    """Its parts by function."""
+    """Return the placement's parts by function."""
     return {function.name: function.parts for function in placement.functions}
 
 
 def _as_json(parts_of: Mapping[str, Sequence[PlacedPart]]) -> str:
-    """Parts as relay/placement.h takes them."""
+    """Write parts as relay/placement.h takes them."""
     return json.dumps(
         {name: [dataclasses.asdict(part) for part in parts] for name, parts in parts_of.items()}
     )

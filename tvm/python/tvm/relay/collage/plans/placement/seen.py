@@ -90,7 +90,8 @@ class SeenPlans:
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
-    """The parts of a function that a plan has. PlacementError for a place where none stands."""
+    """Return the parts of a function that a plan has. PlacementError for a place where none
+    stands."""
     places = list(places)
     wrong = [place for place in places if not 0 <= place < len(parts)]
     if wrong:

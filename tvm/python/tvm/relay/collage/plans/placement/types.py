@@ -150,7 +150,7 @@ class Placement:
     )
 
     def Summary(self) -> str:
-        """One line: the plan, its parts by backend, what it was made with."""
+        """Return one line: the plan, its parts by backend, what it was made with."""
         parts = [part for function in self.functions for part in function.parts]
         counts = Counter(part.backend for part in parts if part.is_compiled)
         shown = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
@@ -164,7 +164,7 @@ class Placement:
         )
 
     def function(self, name: str) -> PlacedFunction:
-        """The function of that name. KeyError when the placement has none."""
+        """Return the function of that name. KeyError when the placement has none."""
         return {function.name: function for function in self.functions}[name]
 
     def to_json(self) -> dict[str, Any]:
