@@ -11,7 +11,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
 
 from tvm_collage_hook import end_interrupted
 
@@ -27,7 +27,7 @@ def ended_by_interrupt(line: str = LINE) -> Iterator[None]:
     loses one that is no Exception: then C++ goes on without an answer, and may crash.
     """
 
-    def end(_number: int, _frame: Any) -> None:
+    def end(_number: int, _frame: FrameType | None) -> None:
         end_interrupted(line)
 
     is_main = threading.current_thread() is threading.main_thread()

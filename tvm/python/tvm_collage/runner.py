@@ -73,7 +73,7 @@ class Runner:
         self._gives = [(item.shape, item.dtype) for item in self.outputs]
 
     def __call__(
-        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+        self, inputs: Mapping[str, Any] | None = None, /, **named: np.ndarray
     ) -> list[np.ndarray]:
         if inputs is not None:
             if not isinstance(inputs, Mapping):
@@ -175,7 +175,7 @@ class OpenRunner(Runner):
         ]
 
     def __call__(
-        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+        self, inputs: Mapping[str, Any] | None = None, /, **named: np.ndarray
     ) -> list[np.ndarray]:
         named = {**(inputs or {}), **named}
         arrays = [

@@ -110,7 +110,7 @@ def load(path: str | os.PathLike) -> Library:
         raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}") from None
 
 
-def read_placements(value: Any) -> SeenPlans:
+def read_placements(value: object) -> SeenPlans:
     """Read the placements of a report. PlacementError for what holds none."""
     try:
         return read(SeenPlans, value)

@@ -17,7 +17,7 @@ from typing import Any
 import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
-from .backends.targets import TargetList, parse_targets, warn_host_alone
+from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host_alone
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
@@ -66,8 +66,8 @@ _LARGEST_PLANNED = 1 << 25
 def optimize(
     mod: tvm.IRModule,
     params: dict[str, Any] | None = None,
-    targets: Any = None,
-    options: Any = None,
+    targets: GivenTargets = None,
+    options: CollageOptions | None = None,
     *,
     build_options: dict[str, Any] | None = None,
     placement: Placement | str | os.PathLike | None = None,
@@ -135,9 +135,9 @@ def _optimize(
     mod: tvm.IRModule,
     params: dict[str, Any] | None,
     targets: TargetList,
-    options: Any,
+    options: CollageOptions,
     build_options: dict[str, Any],
-    placement: Any,
+    placement: Placement | str | os.PathLike | None,
     samples: Samples,
     original: Any,
 ) -> Result:
@@ -379,7 +379,7 @@ def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
         return records_in_force(host)[0]
 
 
-def _placement_of(given: Any) -> Placement | None:
+def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
     """Return what was given as a placement or its file, None for none."""
     if isinstance(given, (str, os.PathLike)):
         return load_placement(given)

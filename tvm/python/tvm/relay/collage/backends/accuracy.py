@@ -13,6 +13,7 @@ import tvm
 from tvm.target import Target
 
 from ..errors import OptionError
+from ..options import CollageOptions
 from ..options.named import option
 from ..relay_util.external import is_external_function
 from .registry import find_backend
@@ -49,7 +50,9 @@ def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
     return tuple(target for target in external if not trades_accuracy(target))
 
 
-def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool = True) -> None:
+def check_budget(
+    external: Sequence[Target], options: CollageOptions, *, is_guarded: bool = True
+) -> None:
     """OptionError when a target trades accuracy that the options do not allow.
 
     is_guarded: do whole plans have to be compared? Then the guard must be on.
@@ -75,7 +78,7 @@ def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool =
 
 
 def limits(
-    plans: Mapping[str, tvm.IRModule], budget: float, tolerance: Any
+    plans: Mapping[str, tvm.IRModule], budget: float, tolerance: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """Return how far each plan's outputs may be off: the budget where it trades accuracy, else
     tolerance.

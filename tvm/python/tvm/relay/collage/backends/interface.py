@@ -18,6 +18,7 @@ from tvm.runtime import Module
 
 from ..costs.cost import Cost
 from ..costs.kernel import KernelRuns, KernelStep
+from ..options import CollageOptions
 from ..rules.pattern_entry import entry_rules, pattern_entry
 from ..rules.rule import Composite, rule_of_entries
 
@@ -123,7 +124,7 @@ class Backend:
         """Return its own patterns, then those that were added to it."""
         return [*self.patterns(), *self.added_patterns]
 
-    def partition_rule(self, options: Any) -> Any:
+    def partition_rule(self, options: CollageOptions) -> Any:
         """Return the rule that finds the backend's candidates, a rule of ``collage.rules``.
 
         By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may

@@ -11,7 +11,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from typing import Any
 
 import tvm
 from tvm import relay
@@ -116,7 +115,7 @@ def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
     return [constant.data for constant in nodes_of(function, relay.Constant)]
 
 
-def _tensor(graph: Graph, kind: Any, what: str) -> int:
+def _tensor(graph: Graph, kind: relay.Type, what: str) -> int:
     is_static = isinstance(kind, relay.TensorType) and all(
         isinstance(extent, tvm.tir.IntImm) for extent in kind.shape
     )

@@ -38,7 +38,7 @@ def _replace_predicates(backend: str) -> None:
             ir.register_op_attr(op.name, attribute, _late_predicate(backend, op, attribute))
 
 
-def _late_predicate(backend: str, op: Any, attribute: str) -> Callable[[relay.Call], Any]:
+def _late_predicate(backend: str, op: tvm.ir.Op, attribute: str) -> Callable[[relay.Call], Any]:
     def late(call: relay.Call) -> Any:
         _get_backend(backend)  # which puts its own predicates in place
         predicate = op.get_attr(attribute)

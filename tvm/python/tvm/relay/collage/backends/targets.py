@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import tvm
 from tvm.target import Target, codegen
@@ -24,10 +24,14 @@ from ..errors import (
     nearest,
 )
 from ..messages.foreign import last_line, unknown_target_kind
+from ..options import CollageOptions
 from ..relay_util.external import is_external
 from . import find_backend, list_backends, which_was_meant, why_unavailable
 
 _logger = logging.getLogger(__name__)
+
+# What `relay.build` takes as targets: one, several, or None for the current one.
+GivenTargets: TypeAlias = str | Target | Sequence[str | Target] | Mapping[Any, Any] | None
 
 _CPU = 1  # DLPack's number
 _CPU_KINDS = ("llvm", "c")  # that TVM compiles for itself
@@ -58,7 +62,7 @@ class TargetList:
         return [target.kind.name for target in self.external]
 
 
-def parse_targets(target: Any, target_host: Any = None) -> TargetList:
+def parse_targets(target: GivenTargets, target_host: str | Target | None = None) -> TargetList:
     """Return the TargetList of whatever ``relay.build`` takes as target.
 
     UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
@@ -157,7 +161,7 @@ def available_targets(accuracy_budget: float = 0.0) -> list[Target]:
     return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
 
 
-def warn_host_alone(host: Target, options: Any) -> None:
+def warn_host_alone(host: Target, options: CollageOptions) -> None:
     """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
     ``tune`` or a placement says what else is wanted of TVM alone."""
     if options.tunes() or options.placement or host.get_target_device_type() != _CPU:

@@ -18,12 +18,13 @@ from typing import Any
 from ..backends import find_backend, get_backend, list_backends, which_was_meant
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
 from ..errors import CollageError, OptionError, UnknownBackendError
+from .parser import Commands
 
 # That a row of the whole list names; several backends take a hundred, mostly the same.
 _MOST_OPERATORS = 10
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "list the backends: which can run here, why others cannot, what each takes"
     parser = commands.add_parser("backends", help=help, description=help)
     parser.add_argument(
@@ -130,7 +131,7 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
     return "\n".join(lines)
 
 
-def _as_option(value: Any) -> str:
+def _as_option(value: object) -> str:
     """Return a default as Target's text has it."""
     return str(int(value)) if isinstance(value, bool) else str(value) or "''"
 

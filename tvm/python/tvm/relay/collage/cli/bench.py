@@ -41,11 +41,12 @@ from .building import (
     optimized,
     request_of,
 )
+from .parser import Commands
 
 OURS = "collage"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "measure a model with Collage beside onnxruntime and OpenVINO"
     usage = "%(prog)s MODEL [--library LIB.so] [--shape INPUT=DIMS] [options]"
     parser = commands.add_parser("bench", help=help, description=help, usage=usage)

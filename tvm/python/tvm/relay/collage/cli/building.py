@@ -28,6 +28,7 @@ from ..messages.progress import one_step
 from ..optimizer import optimize
 from ..options import CollageOptions
 from ..options.flags import add_flags, values_of
+from ..plans.placement import Placement
 from ..result import Result
 from ..tuner.pipeline import load_onnx, shape_flags
 from .parser import line_of
@@ -174,7 +175,9 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
 
 
 def optimized(
-    options: argparse.Namespace, placement: Any = None, request: BuildRequest | None = None
+    options: argparse.Namespace,
+    placement: Placement | None = None,
+    request: BuildRequest | None = None,
 ) -> Result:
     """Return the model's result; see optimize."""
     mod, params, targets, chosen = request or request_of(options)

@@ -19,13 +19,13 @@ from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "show how much is kept on disk, or remove it"
     parser = commands.add_parser("cache", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)

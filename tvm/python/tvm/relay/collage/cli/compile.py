@@ -21,6 +21,7 @@ from ..report import agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
+from .parser import Commands
 
 # What a build by a decision depends on, which measures nothing.
 _OF_REPLAY = {
@@ -33,7 +34,7 @@ _OF_REPLAY = {
 }
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     def add(name: str, run: Callable[..., int], takes: str, help: str) -> argparse.ArgumentParser:
         usage = f"%(prog)s {takes} [--shape INPUT=DIMS] [options]"  # all flags would fill a screen
         parser = commands.add_parser(name, help=help, description=help, usage=usage)

@@ -10,12 +10,14 @@ import itertools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ..errors import did_you_mean
 from ..messages.progress import KINDS
 from ..process_wide.logs import json_line
 
+# What a parser's add_subparsers() gives: each command adds its own parser to it.
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 # Where the parsed arguments of a command have it, if it shows its progress.
 _PROGRESS = ("progress", "collage_progress")
 # Of the commands that have an option, those that are named.
@@ -68,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         reads = self.reads and f"; {self.prog} reads {self.reads}"
         return f", which belongs to {commands}{reads}"
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:

@@ -25,10 +25,10 @@ from ..report import (
     write_form,
 )
 from .decisions import READS, check_decision_path, placement_in, read_decision, write_decision
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "show what ships and how fast it is, as text, page or picture"
     parser = commands.add_parser("report", help=help, description=help)
     file = "a library, a report or a placement"

@@ -24,14 +24,14 @@ from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import Samples, load_samples
 from ..report.times import time_text
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 # Timed runs: at least so many, and for so long.
 _LEAST_RUNS, _SECONDS = 10, 2.0
 _SHOWN = 6
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "run a library on given or made-up inputs"
     parser = commands.add_parser("run", help=help, description=help)
     parser.add_argument(

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tvm
+from tvm import relay
 
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, nodes_of, tensors_of
@@ -178,7 +179,7 @@ def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:
     return tuple(dataclasses.replace(choice, tried=()) for choice in choices if not choice.is_usual)
 
 
-def choices_of(function: Any, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
+def choices_of(function: relay.Function, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
     """Return the choices that steps of a part (typed) may have; perhaps more, never fewer."""
     mine = [c for c in choices if c.backend == str(function.attrs["Compiler"])]
     if not mine:
@@ -201,7 +202,7 @@ def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRMo
     return result
 
 
-def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
+def part_with_kernels(function: relay.Function, choices: Sequence[KernelChoice]) -> Any:
     """Return a part (typed) that says by which kernels its steps run."""
     mine = choices_of(function, choices)
     chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
@@ -210,13 +211,13 @@ def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
     return function.with_attr(KERNELS, json.dumps(chosen, sort_keys=True))
 
 
-def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
+def kernels_in(function: relay.Function) -> dict[str, tuple[str, str]]:
     """Read from the function of a part: (kernel, times for people) by the key of the step."""
     text = function.attrs.get(KERNELS) if function.attrs else None
     return {key: tuple(pair) for key, pair in json.loads(str(text)).items()} if text else {}
 
 
-def _tensor_sizes(function: Any) -> set[int | None]:
+def _tensor_sizes(function: relay.Function) -> set[int | None]:
     """Return the elements of the tensors that a part reads, makes or holds, and 1."""
     values = nodes_of(function, tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)
     return {1, *(elements_of(each) for value in values for each in tensors_of(value.checked_type))}

@@ -12,11 +12,12 @@ second. Test: doctor/test_machine.py.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from tvm_collage.threads import cores_of
@@ -64,7 +65,7 @@ def measure_noise(
     return Noise(float((high - low) / median), threads, speed_up)
 
 
-def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
+def measure_sharing(pool: ctypes.CDLL | None, pauses: int = 20) -> float | None:
     """Return the share of pauses after which threads of the pool's team woke on one CPU; None where
     there is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
     if pool is None or pool.CollagePoolNumThreads() < 2:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import tvm
+from tvm import relay
 from tvm.target import Target
 
 from ..costs.cost import Cost
@@ -50,7 +50,7 @@ class AnalyticCostEstimator(CostEstimator):
             for mod, target in zip(mods, targets, strict=True)
         ]
 
-    def transition_seconds(self, types: Sequence[Any], target: Target) -> list[float]:
+    def transition_seconds(self, types: Sequence[relay.TensorType], target: Target) -> list[float]:
         """Return the seconds of layout transforms, each of which reads and writes the tensor
         once."""
         sizes = [math.prod(map(int, t.shape)) * tvm.DataType(t.dtype).bits / 8 for t in types]

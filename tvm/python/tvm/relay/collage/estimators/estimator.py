@@ -147,13 +147,15 @@ class CostEstimator(Object):
         return self._own.set_network(network)
 
     @_carried
-    def _estimate(self, mods: Any, targets: Any, labels: Any) -> str:
+    def _estimate(
+        self, mods: Sequence[tvm.IRModule], targets: Sequence[Target], labels: Sequence[str]
+    ) -> str:
         return _answers(
             self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         )
 
     @_carried
-    def _estimate_prices(self, questions: str, targets: Any) -> str:
+    def _estimate_prices(self, questions: str, targets: Sequence[Target]) -> str:
         asked = CostQuestions.read(questions, targets)
         return _answers(self.price_batch(asked.signatures, asked.works, asked.targets))
 
@@ -165,7 +167,7 @@ class CostEstimator(Object):
             return measure_transitions(session, types, target)
 
     @_carried
-    def _transitions(self, types: Any, target: Target) -> str:
+    def _transitions(self, types: Sequence[relay.TensorType], target: Target) -> str:
         seconds = self.transition_seconds(list(types), target)
         return json.dumps([float(value) for value in seconds])
 
@@ -182,7 +184,7 @@ class CostEstimator(Object):
             return least_seconds(session, works, targets, host)
 
     @_carried
-    def _bounds(self, questions: str, targets: Any, host: Target) -> str:
+    def _bounds(self, questions: str, targets: Sequence[Target], host: Target) -> str:
         asked = CostQuestions.read(questions, targets)
         seconds = self.least_seconds(asked.works, asked.targets, host)
         return json.dumps([float(value) for value in seconds])

@@ -71,7 +71,7 @@ class Session:
 
 @contextlib.contextmanager
 def open_session(
-    options: Any,
+    options: CollageOptions,
     external_targets: Iterable[Target] = (),
     network: tvm.IRModule | None = None,
     limit: TimeLimit = NO_LIMIT,
@@ -130,7 +130,9 @@ class OwnSession:
 
 
 def measure_options(
-    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+    options: CollageOptions,
+    network_bytes: int = CACHE_BYTES,
+    external_targets: Iterable[Target] = (),
 ) -> MeasureOptions:
     """Return how CollageOptions say that candidates for these targets are measured, in a network
     that touches so many bytes."""
@@ -183,7 +185,7 @@ def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
 
 
 def open_store(
-    options: Any, measuring: MeasureOptions, device: DeviceInfo | None
+    options: CollageOptions, measuring: MeasureOptions, device: DeviceInfo | None
 ) -> StoredCosts | None:
     """Return the store of costs that the options name, None for none; keys are those of the device.
 
@@ -225,7 +227,7 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: Any,
+    options: CollageOptions,
     network_bytes: int,
     external_targets: Iterable[Target] = (),
     check: Callable[[], None] = lambda: None,
@@ -246,7 +248,7 @@ def _new_estimator(
         raise
 
 
-def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | None:
+def _device_runner(options: CollageOptions, measuring: MeasureOptions) -> DeviceRunner | None:
     """Return the devices to measure on, None for this machine. Raises DeviceError."""
     if not options.rpc_tracker:
         if options.rpc_key:

@@ -16,6 +16,7 @@ import tvm
 from tvm.target import Target
 
 from ..measure.runner import Runner
+from ..options import CollageOptions
 from ..rpc import DeviceRunner
 from ..tuner.device import DeviceTrials
 from ..tuner.session import shipped_of, tuning_session
@@ -27,7 +28,7 @@ from .session import Session, default_workers, own_backend_modules
 @contextlib.contextmanager
 def tuning(
     session: Session,
-    options: Any,
+    options: CollageOptions,
     mod: tvm.IRModule,
     target: Target,
     external_targets: Sequence[Target],
@@ -67,7 +68,7 @@ def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
     tune_rows(session, [Row(mod, target, "whole module")])
 
 
-def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
+def _device_of(runner: Runner, options: CollageOptions) -> DeviceTrials | None:
     """Return where trials run; None for here. DeviceError."""
     if not isinstance(runner, DeviceRunner) or not options.tunes():
         return None

@@ -12,7 +12,6 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 # What no phase names.
 OTHER = "other"
@@ -49,7 +48,7 @@ class Spent:
         _add(self.phases, self._open[-1], [now[k] - self._mark[k] for k in (0, 1)])
         self._mark = now
 
-    def add_workers(self, phases: Any) -> None:
+    def add_workers(self, phases: object) -> None:
         """Add what a worker's reply says that it spent; nonsense, which a candidate may have
         written, is left out."""
         for name, seconds in phases.items() if isinstance(phases, dict) else ():
@@ -80,7 +79,7 @@ def phase(name: str) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if spent is None else spent.phase(name)
 
 
-def add_workers(phases: Any) -> None:
+def add_workers(phases: object) -> None:
     """Spent.add_workers of the recording at hand; nothing when there is none."""
     spent = _active.get()
     if spent is not None:

@@ -42,12 +42,12 @@ class RecordError(ValueError):
         return f"{self.path or 'it'} {self.what}"
 
 
-def read_json(kind: type[Kind], text: Any) -> Kind:
+def read_json(kind: type[Kind], text: str | bytes) -> Kind:
     """Read a record that C++ sent as text."""
     return read(kind, json.loads(str(text)))
 
 
-def read(kind: type[Kind], value: Any) -> Kind:
+def read(kind: type[Kind], value: object) -> Kind:
     """Read a JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
 
     RecordError says where it is none. A field's metadata may have limits: minimum, pattern, enum.
@@ -56,7 +56,7 @@ def read(kind: type[Kind], value: Any) -> Kind:
     return _reader(kind, {})(value)
 
 
-def to_json(record: Any) -> Any:
+def to_json(record: object) -> Any:
     """Return a record as the JSON value that `read` makes it of."""
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return {f.name: to_json(getattr(record, f.name)) for f in dataclasses.fields(record)}
@@ -114,7 +114,7 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
     required = required_fields(cls)
     former: frozenset[str] = getattr(cls, "FORMER_FIELDS", frozenset())
 
-    def read_class(value: Any) -> Any:
+    def read_class(value: object) -> Any:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
         for name in required:
@@ -130,7 +130,7 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
 
 
 def _dict_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_dict(value: Any) -> Any:
+    def read_dict(value: object) -> Any:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
         return _read_each(lambda _: read_item, value)
@@ -152,7 +152,7 @@ def _read_each(
 
 
 def _items_reader(origin: type, read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_items(value: Any) -> Any:
+    def read_items(value: object) -> Any:
         if not isinstance(value, (list, tuple)):
             raise _wrong("a list", value)
         found: list[Any] = []
@@ -166,7 +166,7 @@ def _items_reader(origin: type, read_item: Callable[[Any], Any]) -> Callable[[An
     return read_items
 
 
-def _read_attribute(value: Any) -> Any:
+def _read_attribute(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return _items_reader(list, _read_attribute)(value)
     if isinstance(value, str) or _is_number(value):
@@ -189,18 +189,18 @@ def _read_plain(kind: type, limits: Mapping[str, Any], value: Any) -> Any:
     return kind(value)
 
 
-def _read_choice(kind: type[enum.StrEnum], value: Any) -> Any:
+def _read_choice(kind: type[enum.StrEnum], value: str) -> Any:
     if value not in tuple(kind):
         raise _wrong("one of " + ", ".join(kind), value)
     return kind(value)
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     """Return whether C++ has such a number: an integer of 64 bits, or a float that is finite."""
     if isinstance(value, float):
         return math.isfinite(value)
     return type(value) is int and -(2**63) <= value < 2**63
 
 
-def _wrong(wanted: str, value: Any) -> RecordError:
+def _wrong(wanted: str, value: object) -> RecordError:
     return RecordError(f"must be {wanted}, not {value!r:.60}")

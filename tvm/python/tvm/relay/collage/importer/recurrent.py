@@ -24,7 +24,10 @@ _BIAS, _LENGTHS, _STATE, _PEEPHOLES = 3, 4, 5, 7
 
 
 def layer(
-    op: str, inputs: Any, attrs: dict[str, Any], type_of: Callable[[Any], Any]
+    op: str,
+    inputs: Sequence[relay.Expr | None],
+    attrs: dict[str, Any],
+    type_of: Callable[[relay.Expr], relay.Type],
 ) -> relay.expr.TupleWrapper | None:
     """Return a node's results, or None for a node that is left to TVM. ValueError for one that TVM
     would import as if something of it were not there."""
@@ -100,13 +103,13 @@ def _layer(
     return relay.expr.TupleWrapper(relay.Tuple(fields), len(fields))
 
 
-def _extents(tensor_type: Any) -> list[int] | None:
+def _extents(tensor_type: relay.Type) -> list[int] | None:
     """Return the extents of a float32 tensor of known shape, else None."""
     shape = _shape(tensor_type)
     return shape if shape is not None and tensor_type.dtype == "float32" else None
 
 
-def _shape(tensor_type: Any) -> list[int] | None:
+def _shape(tensor_type: relay.Type) -> list[int] | None:
     """Return the shape of a tensor, None where an extent is not known."""
     if not isinstance(tensor_type, relay.TensorType):
         return None
@@ -115,5 +118,5 @@ def _shape(tensor_type: Any) -> list[int] | None:
     return [int(extent) for extent in shape] if is_known else None
 
 
-def _text(value: Any) -> str:
+def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

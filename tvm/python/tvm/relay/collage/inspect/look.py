@@ -11,7 +11,7 @@ import tvm
 from tvm import relay
 from tvm.target import make_compilation_config
 
-from ..backends.targets import parse_targets
+from ..backends.targets import GivenTargets, parse_targets
 from ..errors import ModuleError
 from ..files.records import read_json
 from ..views.function_report import Refusal
@@ -33,7 +33,7 @@ def dataflow_graph(function: relay.Function, as_written: bool = False) -> Datafl
     return call("DataflowGraph", function, as_written)
 
 
-def partition_specs(targets: Any) -> list[PartitionSpec]:
+def partition_specs(targets: GivenTargets) -> list[PartitionSpec]:
     """Return the backends that the pass would use for the targets, in their order, and the host's
     last.
 
@@ -46,7 +46,7 @@ def partition_specs(targets: Any) -> list[PartitionSpec]:
 
 
 def candidates(
-    mod: tvm.IRModule | relay.Function, targets: Any, estimator: Any = None
+    mod: tvm.IRModule | relay.Function, targets: GivenTargets, estimator: Any = None
 ) -> list[CandidatePartition]:
     """Return all candidates that the pass would consider for a module or function; nothing is
     searched.
@@ -78,7 +78,7 @@ def _not_relay(value: object) -> Exception:
     return ModuleError(f"expected a relay.Function, got {type(value).__name__}")
 
 
-def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
+def refusals(mod: tvm.IRModule | relay.Function, targets: GivenTargets) -> list[Refusal]:
     """Return matches in a module or function that became no candidate, function by function.
 
     `targets` as for `candidates`. What no pattern matches is not among them.

@@ -86,7 +86,7 @@ def export(factory: Any, library: str, **keywords: Any) -> None:
     factory.export_library(library, **keywords)
 
 
-def can_leave_cpp_out(factory: Any) -> bool:
+def can_leave_cpp_out(factory: object) -> bool:
     """Return whether all objects of the library come from TVM's own LLVM."""
     module = getattr(factory, "module", None)
     if sys.platform != "linux" or module is None:

@@ -7,6 +7,7 @@ Test: measure/test_measured.py, measure/test_steps.py.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from ..backends.registry import has_own_threads, why_not_here
@@ -49,7 +50,11 @@ def reference_job(
 
 
 def measure_job(
-    options: MeasureOptions, candidate: CandidateModule, library: str, build: Any, tolerance: Any
+    options: MeasureOptions,
+    candidate: CandidateModule,
+    library: str,
+    build: dict[str, Any] | None,
+    tolerance: Sequence[float] | None,
 ) -> Job:
     """`tolerance` of the outputs beside the library's reference; None: there is none."""
     reference = None if tolerance is None else reference_of(library)

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+
+import tvm
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 # Functions that there are kernels for, as ONNX names them.
@@ -48,7 +49,7 @@ class Recurrence:
             raise ValueError(f"activations={list(self.activations)} are not supported")
 
     @classmethod
-    def of(cls, kind: str, attrs: Any) -> Recurrence:
+    def of(cls, kind: str, attrs: tvm.ir.Attrs) -> Recurrence:
         """Make it from the attributes of a call of that kind."""
         attrs = attrs.get("__dict__", attrs)  # as TVM's parser reads them from text
         activations = tuple(map(str, attrs["activations"]))

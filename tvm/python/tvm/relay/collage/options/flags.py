@@ -21,7 +21,7 @@ _BOOLS = {"0": False, "1": True, "false": False, "true": True}
 _DEST = "collage_"  # of names in the parsed arguments, and in files of tvmc's --config
 
 
-def add_flags(group: Any, prefix: str, left_out: Container[str] = ()) -> None:
+def add_flags(group: argparse._ArgumentGroup, prefix: str, left_out: Container[str] = ()) -> None:
     """Add one flag an option, `--<prefix><name>`, but for `enable_collage` and those left out."""
     for row in _rows():
         if row.name in left_out:
@@ -63,7 +63,7 @@ def values_of(args: argparse.Namespace, prefix: str) -> dict[str, Any]:
     return found
 
 
-def parse_option(row: Option, value: Any, called: str) -> Any:
+def parse_option(row: Option, value: object, called: str) -> Any:
     """Read a text, or a value of a file, as the option's own type, checked. OptionError, with the
     option `called` as the user wrote it."""
     key = PREFIX + row.name
@@ -95,7 +95,7 @@ def flag(prefix: str, name: str) -> str:
     return f"--{prefix}" + name.replace("_", "-")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a default as a command line has it."""
     if isinstance(value, bool):
         return "on" if value else "off"

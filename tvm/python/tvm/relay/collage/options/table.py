@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -323,7 +323,7 @@ CollageOptions.__doc__ = "Options of Collage, one field a row of the table:\n\n"
 )
 
 
-def check_options(config: Any) -> dict[str, Any]:
+def check_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return Collage's options of a PassContext's config, or of what is to be one, as plain values.
 
     TypeError or ValueError that names the first option with a wrong value, what it takes and what
@@ -336,14 +336,14 @@ def check_options(config: Any) -> dict[str, Any]:
     }
 
 
-def _checked(key: str, field: dataclasses.Field[Any], value: Any) -> Any:
+def _checked(key: str, field: dataclasses.Field[Any], value: object) -> Any:
     plain, values = _typed(key, value), field.metadata["values"]
     if values and not values.holds(plain):
         raise ValueError(option(field.name) + f" takes {values.takes}, got {plain!r}")
     return plain
 
 
-def _typed(key: str, value: Any) -> Any:
+def _typed(key: str, value: object) -> Any:
     """Return the value as one of the option's type; TypeError."""
     kind, plain = type(_DEFAULTS[key]), _plain(value)
     if kind is float and type(plain) is int:
@@ -359,7 +359,7 @@ def _typed(key: str, value: Any) -> Any:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple, tvm.ir.container.Array)):
         return [_plain(item) for item in value]
     if isinstance(value, tvm.tir.IntImm):  # as older scripts pass it
@@ -371,7 +371,7 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def unknown_option(config: Any) -> str:
+def unknown_option(config: Mapping[str, Any] | None) -> str:
     """Return what to say of the first key of a PassContext's config that is called as an option of
     Collage, and is none; "" where there is no such key."""
     for key in config or ():
@@ -383,7 +383,7 @@ def unknown_option(config: Any) -> str:
 
 
 @carried
-def _check_type(key: str, value: Any) -> None:
+def _check_type(key: str, value: object) -> None:
     _typed(str(key), value)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tvm
+from tvm.target import Target
 
 from ..backends.targets import TargetList
 from ..costs.cost import Cost, CostStatus, PartCost
@@ -149,7 +150,7 @@ class Plans:
         used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
         return tuple(choice for choice in self.kernels if choice.step in used)
 
-    def _take_all(self, target: Any) -> tuple[tvm.IRModule, list[FunctionReport]]:
+    def _take_all(self, target: Target) -> tuple[tvm.IRModule, list[FunctionReport]]:
         """Make the plan of a backend alone."""
         name = target.kind.name
         if name not in self._alone:

@@ -30,6 +30,7 @@ from ..machine.cpu_lock import cpus_for_building
 from ..measure.candidate.candidate import calls_of
 from ..measure.runner import Runner
 from ..messages.progress import one_step, steps
+from ..options import CollageOptions
 from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
@@ -66,7 +67,7 @@ NONE = "none"
 _logger = logging.getLogger(__name__)
 
 
-def check_search(options: Any) -> None:
+def check_search(options: CollageOptions) -> None:
     """OptionError for a search of whole plans without the guard."""
     if options.graph_search != NONE and not options.guard:
         raise OptionError(
@@ -174,7 +175,7 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
     return name, None, skipped
 
 
-def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
+def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
     """Run the guard. GuardUnavailable says why it could not measure."""
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
     with steps("guard", options.progress, is_open=True) as on_step:

@@ -54,7 +54,7 @@ class _Carrier(Exception):
         super().__init__(repr(what))
         self.what = what
 
-    def with_traceback(self, _traceback: Any) -> Any:
+    def with_traceback(self, _traceback: TracebackType | None) -> Any:
         return self.what
 
 
@@ -81,7 +81,7 @@ def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Ca
 
 
 def _keep(before: Callable) -> Callable:
-    def hook(unraisable: Any) -> None:
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
         error = unraisable.exc_value
         is_ours = _scope.depth > 0 and _has_left_ffi(unraisable.exc_traceback)
         if is_ours and (not isinstance(error, Exception) or isinstance(error, MemoryError)):

@@ -7,11 +7,10 @@ Test: compile/test_library.py, backends/test_target_kind.py.
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
+from tvm.target import Target
 
 # The backend, in candidates, costs and reports, of what TVM compiles itself.
 TVM_BACKEND = "tvm"
@@ -26,12 +25,12 @@ COMPUTES_ALONE = "collage.computes_alone"
 ONE_THREAD = "collage.one_thread"
 
 
-def is_external(target: Any) -> bool:
+def is_external(target: Target) -> bool:
     """Tell whether a backend with its own compiler serves the target, rather than TVM."""
     return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
-def is_external_function(function: Any) -> bool:
+def is_external_function(function: tvm.ir.BaseFunc) -> bool:
     """Return whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
 
@@ -45,7 +44,7 @@ def on_one_thread(mod: tvm.IRModule) -> tvm.IRModule:
     return result
 
 
-def is_on_one_thread(function: Any) -> bool:
+def is_on_one_thread(function: tvm.ir.BaseFunc) -> bool:
     """Return whether a plan's main function, or that of a part, is to run on the calling thread
     alone."""
     return ONE_THREAD in (function.attrs or {})

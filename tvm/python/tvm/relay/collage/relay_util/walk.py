@@ -12,12 +12,12 @@ import tvm
 from tvm import relay
 
 
-def key_of(expr: Any) -> int:
+def key_of(expr: relay.Expr) -> int:
     """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
     return expr.handle.value
 
 
-def operands_of(expr: Any) -> list[Any]:
+def operands_of(expr: relay.Expr) -> list[Any]:
     """Return the operands of a call, tuple or projection; nothing for other expressions."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
@@ -28,7 +28,7 @@ def operands_of(expr: Any) -> list[Any]:
     return []
 
 
-def children_of(expr: Any) -> list[Any]:
+def children_of(expr: relay.Expr) -> list[Any]:
     """Return the operands, and what a let or an if is made of; not the inside of a function."""
     if isinstance(expr, relay.Let):
         return [expr.value, expr.body]
@@ -37,7 +37,9 @@ def children_of(expr: Any) -> list[Any]:
     return operands_of(expr)
 
 
-def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) -> Iterator[Any]:
+def post_order(
+    root: relay.Expr, children: Callable[[relay.Expr], list[relay.Expr]] = children_of
+) -> Iterator[Any]:
     """Yield each expression below `root`, its children first. A loop: a network is deeper than
     Python's stack."""
     seen: set[int] = set()
@@ -52,7 +54,7 @@ def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) ->
             stack.extend((child, False) for child in children(expr))
 
 
-def nodes_of(where: Any, *kinds: type) -> list[Any]:
+def nodes_of(where: relay.Expr | tvm.IRModule, *kinds: type) -> list[Any]:
     """Return the nodes of these kinds, or all, below an expression or in each Relay function of a
     module: children first, functions and what is inside them included."""
     roots = where.functions.values() if isinstance(where, tvm.IRModule) else [where]
@@ -63,12 +65,12 @@ def nodes_of(where: Any, *kinds: type) -> list[Any]:
     return [node for node in found if isinstance(node, kinds)] if kinds else found
 
 
-def operator_calls(where: Any) -> list[Any]:
+def operator_calls(where: relay.Expr | tvm.IRModule) -> list[Any]:
     """Return those of nodes_of that are calls of operators."""
     return [call for call in nodes_of(where, relay.Call) if isinstance(call.op, tvm.ir.Op)]
 
 
-def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
+def rebuild(expr: relay.Expr, old: Sequence[relay.Expr], new: Sequence[relay.Expr]) -> Any:
     """Return the node itself where none of its sub-expressions is another than before, else a copy
     on the new ones that keeps its type, span and virtual device."""
     if all(a.same_as(b) for a, b in zip(old, new, strict=True)):
@@ -84,7 +86,7 @@ def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
 
 
-def tensors_of(kind: Any) -> list[Any]:
+def tensors_of(kind: relay.Type) -> list[Any]:
     """Return the tensor types that a type is made of, those of a tuple's fields in their order."""
     if isinstance(kind, tvm.ir.TensorType):
         return [kind]
@@ -92,7 +94,7 @@ def tensors_of(kind: Any) -> list[Any]:
     return [tensor for field in fields for tensor in tensors_of(field)]
 
 
-def elements_of(tensor: Any) -> int | None:
+def elements_of(tensor: relay.TensorType) -> int | None:
     """Count the elements of a tensor type; None where its shape is not known."""
     if not all(isinstance(extent, tvm.tir.IntImm) for extent in tensor.shape):
         return None

@@ -66,7 +66,7 @@ class Service:
 SERVICE = Service()
 
 
-def _with_files(value: Any, files: dict[str, str]) -> Any:
+def _with_files(value: object, files: dict[str, str]) -> Any:
     """Return JSON values in which paths of the other machine are this one's."""
     if isinstance(value, dict):
         return {key: _with_files(item, files) for key, item in value.items()}

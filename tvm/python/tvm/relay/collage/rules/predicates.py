@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 
 from ..process_wide.interrupts import carried, interrupts_kept
 
@@ -64,7 +65,7 @@ def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any
         return _Fault(f"{what} raised {error!r}")
 
 
-def _verdict(answer: Any) -> Any:
+def _verdict(answer: object) -> Any:
     if isinstance(answer, str):
         return tvm.runtime.convert(answer)
     # NumPy's truth is no int; and a comparison with a shape's number is an integer of TVM's.
@@ -74,7 +75,7 @@ def _verdict(answer: Any) -> Any:
     return _Fault(f"predicate gave {kind}: a predicate gives a bool, or a text of why not")
 
 
-def ask(predicate: Callable, expr: Any) -> Any:
+def ask(predicate: Callable, expr: relay.Expr) -> Any:
     """Answer C++ for a predicate that its owner gave to TVM as it was."""
     with interrupts_kept():
         return _ask(predicate, (expr,), "predicate", _verdict)

@@ -231,7 +231,7 @@ def _make(constructor: str, *args: Any) -> PartitionRule:
     return get_global_func(f"collage.rules.{constructor}")(*args)
 
 
-def _check_rule(rule: str, value: Any) -> PartitionRule:
+def _check_rule(rule: str, value: object) -> PartitionRule:
     return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
 
 
@@ -246,14 +246,14 @@ def _checked(rule: str, limits: SubGraphConfig) -> str:
     return json.dumps(dataclasses.asdict(limits))
 
 
-def check(rule: str, argument: str, value: Any, kinds: Any, wanted: str) -> Any:
+def check(rule: str, argument: str, value: object, kinds: Any, wanted: str) -> Any:
     """Return ``value``; TypeError that names rule and argument when it is of none of ``kinds``."""
     if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
         raise TypeError(f"rule {rule}: {argument} is {wanted}, got {type(value).__name__}")
     return value
 
 
-def check_function(rule: str, argument: str, value: Any) -> Any:
+def check_function(rule: str, argument: str, value: object) -> Any:
     """Return ``value``, a function or None; TypeError otherwise."""
     if value is not None and not callable(value):
         raise TypeError(f"rule {rule}: {argument} is a function, got {type(value).__name__}")

@@ -93,13 +93,13 @@ _NOISY = re.compile(
 _NOT_VERIFIED = re.compile(r"(^|; )not verified: ")
 
 
-def message_of(status: Any, message: Any) -> Any:
+def message_of(status: object, message: Any) -> Any:
     """Return the message of a row of those layouts without what its figures say as well."""
     is_worded = status == "measured" and isinstance(message, str)
     return _NOISY.sub("", message) if is_worded else message
 
 
-def was_unverified(status: Any, message: Any) -> int:
+def was_unverified(status: object, message: Any) -> int:
     """Return whether the message of a row of those layouts says that nothing was compared."""
     is_worded = status == "measured" and isinstance(message, str)
     return int(is_worded and _NOT_VERIFIED.search(message) is not None)

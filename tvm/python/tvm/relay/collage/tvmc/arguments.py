@@ -82,7 +82,9 @@ def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callabl
 
 def _with_group(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def add_compile_parser(subparsers: Any, main_parser: Any, json_params: Any) -> Any:
+    def add_compile_parser(
+        subparsers: Any, main_parser: argparse.ArgumentParser, json_params: Any
+    ) -> Any:
         made = stock(subparsers, main_parser, json_params)
         parser = subparsers.choices["compile"]
         if parser.get_default("target") == _DEFAULT_HOST:
@@ -95,7 +97,7 @@ def _with_group(stock: Callable) -> Callable:
     return add_compile_parser
 
 
-def _add_options(group: Any) -> None:
+def _add_options(group: argparse._ArgumentGroup) -> None:
     meaning = next(row.meaning for row in option_table() if PREFIX + row.name == OPTION)
     group.add_argument("--collage", action="store_true", help=meaning)
     add_flags(group, _FLAGS)
@@ -106,7 +108,9 @@ def _add_options(group: Any) -> None:
     )
 
 
-def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> None:
+def _add_backend_options_late(
+    parser: argparse.ArgumentParser, group: argparse._ArgumentGroup
+) -> None:
     """Add --target-<backend>-<name> when `compile` is what is parsed: backends are modules to
     import, for which no other command of tvmc should wait."""
     stock = parser.parse_known_args
@@ -120,7 +124,7 @@ def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> No
     parser.parse_known_args = parse_known_args  # type: ignore[method-assign]
 
 
-def _add_backend_options(group: Any) -> None:
+def _add_backend_options(group: argparse._ArgumentGroup) -> None:
     from ..backends import list_backends
 
     for backend in list_backends():

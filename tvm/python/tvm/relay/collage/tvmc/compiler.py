@@ -6,6 +6,7 @@ Test: tvmc/test_tvmc.py.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import inspect
@@ -51,7 +52,7 @@ def wrap(module: Any) -> None:
 
 def _drive_compile(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def drive_compile(args: Any) -> int:
+    def drive_compile(args: argparse.Namespace) -> int:
         from tvm.driver.tvmc import TVMCException
 
         if not arguments.is_asked_for(args):
@@ -94,7 +95,7 @@ def _logs_on_stderr() -> Iterator[None]:
             handler.setStream(sys.stdout)
 
 
-def _drive(stock: Callable, args: Any) -> int:
+def _drive(stock: Callable, args: argparse.Namespace) -> int:
     """Run the command with Collage; what can be refused is before anything is imported or
     measured."""
     from tvm.driver.tvmc import target as tvmc_target

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import OptionError
@@ -60,7 +60,7 @@ def as_tvmc_errors() -> Iterator[None]:
 
 def _with_options(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def parse_configs(input_configs: Any) -> Any:
+    def parse_configs(input_configs: Sequence[str] | None) -> Any:
         ours = options_in(input_configs)
         theirs = [
             text for text in input_configs or () if text.partition("=")[0].strip() not in ours

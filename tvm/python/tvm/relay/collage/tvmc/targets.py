@@ -44,7 +44,7 @@ def wrap(module: Any) -> None:
     _hide_from_lists()
 
 
-def split_target(text: str, module: Any) -> tuple[str, list[str]]:
+def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
     """Return what of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
@@ -75,13 +75,13 @@ def make_backends(texts: list[str]) -> list[Target]:
     return targets
 
 
-def _is_backend(name: str, module: Any) -> bool:
+def _is_backend(name: str, module: ModuleType) -> bool:
     if name in module.get_codegen_names():
         return False
     return name not in Target.list_kinds() or is_external(Target(name))
 
 
-def _with_backends(stock: Callable, module: Any) -> Callable:
+def _with_backends(stock: Callable, module: ModuleType) -> Callable:
     """tvmc's target_from_cli, which during a compilation with Collage leaves it the backends."""
 
     @functools.wraps(stock)

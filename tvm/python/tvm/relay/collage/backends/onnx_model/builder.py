@@ -225,7 +225,7 @@ class GraphBuilder:
         return model
 
 
-def _key(array: Any) -> tuple:
+def _key(array: np.ndarray) -> tuple:
     """Return a key that is equal for arrays of equal elements, bit for bit. A view that repeats one
     element stands for weights that nobody looks at, and may be large: its elements are not written
     out."""

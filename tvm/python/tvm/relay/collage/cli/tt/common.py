@@ -12,7 +12,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,9 @@ from ...tuner.pipeline import Model, load_onnx, one_worker, open_model
 from ...tuning.record import TuningLogError
 from ..building import add_shape
 from ..parser import add_progress, line_of
+
+# add(name, run, help) makes an action's parser.
+AddAction = Callable[[str, Callable[..., int], str], argparse.ArgumentParser]
 
 _logger = logging.getLogger(__name__)
 
@@ -193,7 +196,7 @@ def check_some_fit(
         )
 
 
-def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
+def open_net(path: Path, options: argparse.Namespace, workers: WorkerPool) -> Model:
     target = host_named(options.target, "--target")
     with one_step("finding kernels", path.name, options.progress):
         with ended_by_interrupt(line_of("interrupted", options)):
@@ -261,7 +264,7 @@ def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
         print("\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

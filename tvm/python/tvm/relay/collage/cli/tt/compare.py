@@ -19,6 +19,7 @@ from ...tuner.gain import Gain, compare_searches
 from ...tuner.pipeline import one_worker
 from ..parser import add_progress
 from .common import (
+    AddAction,
     add_model,
     add_model_file,
     add_output,
@@ -29,7 +30,7 @@ from .common import (
 )
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add(
         "compare",
         _compare,

@@ -25,10 +25,10 @@ from ...tuner.pipeline import check_is_file
 from ...tuning.logs import Line, best_lines
 from ...tuning.record import TuningLogError
 from ..parser import add_progress
-from .common import add_model, add_output, kernels_of_model, positive, print_facts
+from .common import AddAction, add_model, add_output, kernels_of_model, positive, print_facts
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add("info", _info, "list the kernels of models or of logs, by class")
     action.add_argument(
         "input", nargs="+", type=Path, metavar="FILE", help="a model (*.onnx) or a log of Ansor"

@@ -24,6 +24,7 @@ from ...backends.targets import host_named
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
+from ...exec.pool import WorkerPool
 from ...files.text import check_file_path, make_folder, parse_json
 from ...machine.environment import cpu_model
 from ...measure.race.comparison import paired_ratio
@@ -37,6 +38,7 @@ from ...tuner.pipeline import Model, check_is_file, count_untried, one_worker, t
 from ...tuner.transfer import Transfer, best_of
 from ...tuning.logs import append_line, load_records
 from .common import (
+    AddAction,
     add_model,
     add_output,
     add_sources,
@@ -138,7 +140,7 @@ class Choice:
         return f"{self.model}: {', '.join(texts)}"
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add(
         "many",
         _many,
@@ -343,7 +345,7 @@ def _transferred(
     logs: Sequence[Path],
     run: int,
     options: argparse.Namespace,
-    workers: Any,
+    workers: WorkerPool,
 ) -> dict[str, Any]:
     """Transfer once; the log of the run is the memory of one that was stopped."""
     label = f"{question.model}-{question.log}-{question.inputs}-{run}"

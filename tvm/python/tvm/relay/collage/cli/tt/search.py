@@ -22,6 +22,7 @@ from ...tuner.session import check_cost_model
 from ...tuner.transfer import Transfer, Trial, best_of, outcomes
 from ..parser import add_progress
 from .common import (
+    AddAction,
     add_from,
     add_log,
     add_model,
@@ -52,7 +53,7 @@ _NOT_COMPARED = (
 )
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
     add_model_file(action)
     add_log(action)

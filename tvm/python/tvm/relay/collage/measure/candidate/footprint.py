@@ -61,7 +61,7 @@ def _most_alive(function: Function) -> int:
         return 0
     values: list[_Value] = []
 
-    def visit(expr: Any, operands: Sequence[Any]) -> Any:
+    def visit(expr: relay.Expr, operands: Sequence[Any]) -> Any:
         """Return the values that an expression is made of, by number, as its type has them."""
         if not isinstance(expr, relay.Call):
             return _mapped(expr.checked_type, lambda _: None)
@@ -69,7 +69,7 @@ def _most_alive(function: Function) -> int:
             return operands[0]
         time, read = len(values), tuple(_numbers(operands))
 
-        def made(tensor: Any) -> int:
+        def made(tensor: relay.TensorType) -> int:
             size = (elements_of(tensor) or 0) * math.ceil(tvm.DataType(tensor.dtype).bits / 8)
             values.append(_Value(time, size, read, _is_elementwise(expr)))
             return len(values) - 1
@@ -87,7 +87,7 @@ def _most_alive(function: Function) -> int:
     return _peak(values, last, returned)
 
 
-def _mapped(kind: Any, function: Callable[[Any], Any]) -> Any:
+def _mapped(kind: relay.Type, function: Callable[[Any], Any]) -> Any:
     """Return what the function gives for the tensors of a type, in tuples where that has tuples."""
     if isinstance(kind, tvm.ir.TupleType):
         return tuple(_mapped(field, function) for field in kind.fields)

@@ -9,7 +9,6 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import tvm
@@ -124,5 +123,5 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     return done.get(root, root)
 
 
-def _with_body(function: Function, params: Iterable[Any], body: Any) -> Function:
+def _with_body(function: Function, params: Iterable[relay.Var], body: relay.Expr) -> Function:
     return Function(list(params), body, function.ret_type, function.type_params, function.attrs)

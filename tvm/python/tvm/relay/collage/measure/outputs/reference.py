@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
@@ -137,7 +138,7 @@ class _Evaluation:
                     del values[child]
         return values[function.body]
 
-    def _value(self, node: Any, operands: list[Any]) -> Any:
+    def _value(self, node: relay.Expr, operands: list[Any]) -> Any:
         if isinstance(node, _expr.Constant):
             return node
         if isinstance(node, _expr.Tuple):
@@ -189,7 +190,7 @@ def _wide_call(call: _expr.Call) -> _expr.Call:
         return tvm.relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"].body
 
 
-def _wide_type(kind: Any) -> Any:
+def _wide_type(kind: relay.Type) -> Any:
     if isinstance(kind, tvm.ir.TupleType):
         return tvm.ir.TupleType([_wide_type(field) for field in kind.fields])
     return tvm.ir.TensorType(kind.shape, _WIDE) if kind.dtype == _NARROW else kind
@@ -205,7 +206,7 @@ def _wide(value: Any) -> Any:
     return value.astype(_WIDE) if value.dtype == _NARROW else value
 
 
-def _as_typed(value: Any, kind: Any) -> Any:
+def _as_typed(value: Any, kind: relay.Type) -> Any:
     """Return the value in the types of `kind`."""
     if isinstance(value, list):
         return [_as_typed(each, field) for each, field in zip(value, kind.fields, strict=True)]
@@ -219,7 +220,7 @@ def _run_alone(call: _expr.Call, operands: list[Any], builder: str) -> Any:
     params: list[_expr.Var] = []
     arrays: list[np.ndarray] = []
 
-    def argument(value: Any, kind: Any) -> Any:
+    def argument(value: Any, kind: relay.Type) -> Any:
         if isinstance(value, list):
             fields = zip(value, kind.fields, strict=True)
             return _expr.Tuple([argument(v, k) for v, k in fields])

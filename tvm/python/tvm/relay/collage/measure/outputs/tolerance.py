@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import onnx
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 
 from ...costs.rounding import LONG, OUTPUT, RELATIVE, ROUNDING, SHORT
@@ -214,12 +215,12 @@ def _flips(tolerance: Tolerance) -> float:
     return _FLIPS if tolerance.relative else 0.0
 
 
-def _dtypes(node: Any) -> list[str]:
+def _dtypes(node: relay.Expr) -> list[str]:
     """Element types of a value; none for what is no tensor."""
     return [str(tensor.dtype) for tensor in tensors_of(node.checked_type)]
 
 
-def _shape(node: Any) -> list[int]:
+def _shape(node: relay.Expr) -> list[int]:
     """Extents of a tensor, of the first one of a tuple; those that are not known count as 1."""
     tensor = next(iter(tensors_of(node.checked_type)), None)
     shape = [] if tensor is None else tensor.shape

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Callable
 from typing import Any
+
+import tvm
 
 from ...exec.arrays import set_inputs
 
@@ -47,7 +50,9 @@ def is_kernel(node: dict[str, Any]) -> bool:
     return node["op"] == "tvm_op" and node["attrs"]["func_name"] != "__nop"
 
 
-def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
+def border_share(
+    library: tvm.runtime.Module, device: tvm.runtime.Device, values: dict[str, Any]
+) -> float:
     """Return the share, in [0, 1), of the run time that border transforms take.
 
     Each kernel is timed alone and the whole is split in their proportion, so that compute and
@@ -68,7 +73,7 @@ def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
     return sum(seconds[i] for i in borders) / total if total > 0 else 0.0
 
 
-def _node_seconds(time_node: Any, index: int) -> float:
+def _node_seconds(time_node: Callable[..., bytes], index: int) -> float:
     """Return the median seconds of one kernel; the executor answers with packed doubles."""
 
     def run(number: int, repeat: int) -> list[float]:

@@ -43,7 +43,7 @@ class Kernel:
         return f"{self.backend} {self.code[:8]} {what} {', '.join(self.types)}"
 
 
-def kernels_of(library: Any) -> list[Kernel]:
+def kernels_of(library: tvm.runtime.Module) -> list[Kernel]:
     """Return the kernels that a run calls, in their order; what moves no data (`__nop`) is left
     out."""
     graph = json.loads(library.get_graph_json())
@@ -93,7 +93,7 @@ def kernels_of(library: Any) -> list[Kernel]:
 class _ExternalModules:
     """The account that the runtime modules of external backends in a library give of themselves."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: tvm.runtime.Module) -> None:
         modules = list(_imported(library.get_lib()))
         self._modules = {
             str(module["get_symbol"]()): module
@@ -116,7 +116,7 @@ class _ExternalModules:
         return module.type_key, _hash(f"{module.type_key}|{source}".encode()), constants
 
 
-def _imported(module: Any) -> Iterator[Any]:
+def _imported(module: tvm.runtime.Module) -> Iterator[Any]:
     yield module
     for other in module.imported_modules:
         yield from _imported(other)

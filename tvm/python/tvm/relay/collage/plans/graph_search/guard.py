@@ -217,7 +217,7 @@ class _Libraries(Mapping):
         modules: Mapping[str, tvm.IRModule],
         how: EndToEnd,
         kept: str,
-        library: Any,
+        library: tvm.runtime.Module,
     ) -> None:
         self._modules, self._kept, self._library = modules, kept, library
         self._build, self._telling = how.ship or how.build, how.telling

@@ -36,7 +36,7 @@ class SharedWeights:
             constant.data: None for constant in nodes_of(mod, relay.Constant)
         }
 
-    def export(self, library: Any, file: str, **options: Any) -> str:
+    def export(self, library: tvm.runtime.Module, file: str, **options: Any) -> str:
         """Write `library` to `file`; the file that says where its weights are, or "" for one that
         has them, since it is not made of what we know. `options` are those of export_library."""
         light = _without_weights(library)
@@ -71,7 +71,7 @@ class SharedWeights:
 
 
 def _without_weights(
-    library: Any,
+    library: tvm.runtime.Module,
 ) -> tuple[tvm.runtime.Module, list[tuple[str, list[tvm.nd.NDArray]]]] | None:
     """Return the executor's factory without weights, and those of its parts by symbol; None where
     TVM hands some module its weights."""

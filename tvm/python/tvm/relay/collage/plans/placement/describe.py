@@ -12,6 +12,7 @@ from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
+from tvm.target import Target
 
 from ...costs.kernel import KernelChoice
 from ...files.records import read, read_json
@@ -43,7 +44,7 @@ def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
 def make_placement(
     plan: str,
     mod: tvm.IRModule,
-    host: Any,
+    host: Target,
     described: Sequence[PlacedFunction],
     parts: Mapping[str, Sequence[PlacedPart]],
     opt_level: int,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import tvm
 import tvm_collage
+from tvm.target import Target
 
 from ...backends import find_backend
 from ...compile.target import maskable_features
@@ -22,7 +22,7 @@ from .types import Machine, MadeWith, Placement, Tuning
 
 
 def made_with_now(
-    host: Any,
+    host: Target,
     backends: Iterable[str],
     opt_level: int,
     machine: Machine | None = None,
@@ -70,7 +70,7 @@ def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
     return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
 
 
-def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
+def differences(placement: Placement, host: Target, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
     """(kind, what differs) of versions, machine, target and the tuning records that are in force
     for `mod`: here first, then in the placement."""
     then = placement.made_with

@@ -11,10 +11,10 @@ import dataclasses
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
+from tvm.target import Target
 
 from ...costs.kernel import KernelChoice, with_kernels
 from ...errors import PlacementError
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 def apply_placement(
     mod: tvm.IRModule,
     placement: Placement,
-    host: Any,
+    host: Target,
     external: Iterable[str],
     allow: Sequence[str] = (),
 ) -> tvm.IRModule:
@@ -71,7 +71,7 @@ def part_modules(
 def check_placement(
     mod: tvm.IRModule,
     placement: Placement,
-    host: Any,
+    host: Target,
     external: Iterable[str],
     allow: Sequence[str] = (),
 ) -> None:
@@ -93,7 +93,7 @@ def check_placement(
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
 
-def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
+def read_placement(path: str, mod: tvm.IRModule, config: tvm.target.CompilationConfig) -> str:
     """Return the parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
