@@ -67,7 +67,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RightOutputs:
-    """Which outputs are right, and how far off these others may be."""
+    """The outputs that are right, and how far off these others may be."""
 
     references: Sequence[str] = ()  # contestants by preference: the first that has outputs counts
     # max|a-b| / max|b| above which outputs are wrong, for all or by name; None: never.
