@@ -12,7 +12,7 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 
@@ -110,9 +110,11 @@ def optimize(
                 parse_targets(targets),
                 options,
                 build_options or {},
-                placement,
-                samples,
-                options.original if original is None else original,
+                _Given(
+                    samples,
+                    options.placement or None if placement is None else placement,
+                    options.original if original is None else original,
+                ),
             )
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
@@ -131,18 +133,24 @@ def _build(
     return Built.of_library(library, found.mod)
 
 
+class _Given(NamedTuple):
+    """The user's own of a call: arguments before the options of the same names."""
+
+    samples: Samples
+    decision: Placement | str | os.PathLike | None  # a placement, or its file
+    original: Any  # the model's file, or an ONNX model; none where it is empty
+
+
 def _optimize(
     mod: tvm.IRModule,
     params: dict[str, Any] | None,
     targets: TargetList,
     options: CollageOptions,
     build_options: dict[str, Any],
-    placement: Placement | str | os.PathLike | None,
-    samples: Samples,
-    original: Any,
+    given: _Given,
 ) -> Result:
     """Run the phases, in order."""
-    decision = options.placement or None if placement is None else placement
+    decision, samples = given.decision, given.samples
     placement = _placement_of(decision)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
@@ -154,11 +162,11 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    given, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
+    records, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
     job = Job(
-        prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
+        prepared, targets, options, build_options, samples, executor, records, plans, clock, limit
     )
-    job = dataclasses.replace(job, original=check_original(job, original))
+    job = dataclasses.replace(job, original=check_original(job, given.original))
     if placement is not None:
         return _replay(job, placement, decision)
     if not targets.external and not options.tunes():
@@ -174,7 +182,7 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, [], {}, session.estimator.counts(), given, {})
+            found = OpLevel(prepared, [], {}, session.estimator.counts(), records, {})
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it

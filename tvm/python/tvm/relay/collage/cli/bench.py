@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -25,8 +26,8 @@ from ..exec.scratch import ScratchFolder
 from ..loaded import load
 from ..measure.candidate.inputs import describe_inputs, random_inputs
 from ..measure.peers import PEERS
-from ..measure.race.comparison import Comparison, compare
-from ..measure.race.race import Contestant
+from ..measure.race.comparison import Comparison, RightOutputs, compared
+from ..measure.race.race import Contestant, RaceOptions
 from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
 from ..report import compare_plans, make_console, plan_table, print_titled
@@ -95,8 +96,9 @@ def _run(options: argparse.Namespace) -> int:
             optimized(options, request=request).save_library(library)
         on_step = held.enter_context(steps("bench", chosen.progress))
         on_step("opening", 0, options.rounds)
+        race = RaceOptions(rounds=options.rounds, seed=chosen.seed)
         found = measure(
-            str(options.model), library, inputs, options.rounds, options.rtol, chosen.seed, on_step
+            str(options.model), library, inputs, rtol=options.rtol, race=race, on_step=on_step
         )
     rows = compare_plans(found, [name for name in PEERS if name not in left_out])
     if options.json:
@@ -113,7 +115,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def measure(
-    model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: OnStep
+    model: str, library: str, inputs: str, *, rtol: float, race: RaceOptions, on_step: OnStep
 ) -> list[Comparison]:
     """Measure ours beside all peers that are installed, whose outputs are those to compare with."""
     threads = str(tvm.runtime.num_threads())
@@ -123,15 +125,13 @@ def measure(
         Contestant.of_library(OURS, library, inputs, environment=environment),
         *(peer.contestant(model, inputs, environment) for peer in peers),
     ]
-    return compare(
-        contestants,
-        [peer.name for peer in peers],
-        rounds,
-        rtol,
-        seed=seed,
+    race = dataclasses.replace(
+        race,
         on_round=lambda done, goal: on_step("measuring", done, goal),
-        on_wait=waiting(on_step, 0, rounds),
+        on_wait=waiting(on_step, 0, race.rounds),
     )
+    right = RightOutputs(references=[peer.name for peer in peers], rtol=rtol)
+    return compared(contestants, right, race)
 
 
 def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:

@@ -8,6 +8,7 @@ Test: estimators/test_kernel_choice.py.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ from ..exec.resolve import path_of
 from ..exec.time_limit import KERNELS, NO_LIMIT, TimeLimit
 from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
-from ..measure.profiler.kernel_trials import steps_of_part, time_kernels
+from ..measure.profiler.kernel_trials import TrialTiming, steps_of_part, time_kernels
 from ..measure.race.comparison import paired_ratio
 from ..messages.foreign import last_line
 from ..messages.progress import OnStep, untold
@@ -146,14 +147,17 @@ def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Co
 
 
 def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> Job:
+    timing = TrialTiming(
+        network_bytes=options.network_bytes,
+        seed=options.seed,
+        budget_seconds=step.budget_seconds,
+        compares=not step.is_last,
+    )
     arguments = {
         "backend": step.backend,
         "text": step.text,
         "kernels": kernels,
-        "network_bytes": options.network_bytes,
-        "seed": options.seed,
-        "budget_seconds": step.budget_seconds,
-        "compares": not step.is_last,
+        "timing": dataclasses.asdict(timing),
     }
     call = {"function": path_of(time_kernels), "arguments": arguments}
     return Job("call", call, options.run_timeout)

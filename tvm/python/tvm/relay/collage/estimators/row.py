@@ -4,6 +4,7 @@ this process would. Test: estimators/test_session.py, measure/candidate/test_pas
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +13,13 @@ from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
-from ..costs.kernel import KernelChoice
+from ..costs.kernel import KernelChoice, with_kernels
 from ..exec.reply import Unsupported
-from ..measure.candidate.candidate import CandidateModule, candidate_module
+from ..measure.candidate.candidate import (
+    CandidateModule,
+    candidate_module,
+    deployable_module,
+)
 from ..measure.candidate.pass_context import context_to_json
 from ..messages.foreign import describe
 from ..options import CollageOptions
@@ -46,17 +51,21 @@ def written_down(
     `kernels`: those of the search.
     """
     try:
-        mode = CollageOptions.current().verify
-        return candidate_module(
-            row.mod,
+        mode, mod = CollageOptions.current().verify, row.mod
+        if row.external and kernels:
+            mod = with_kernels(deployable_module(mod), kernels)
+        candidate = candidate_module(
+            mod,
             row.backend,
             row.build_target,
-            keywords,
-            row.label,
-            records_for(row.build_target),
+            build_options=keywords,
+            label=row.label,
+            tuning=records_for(row.build_target),
+        )
+        return dataclasses.replace(
+            candidate,
             verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
             computes_in=trades_accuracy(row.target) if row.external else "",
-            kernels=kernels if row.external else (),
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:
         return f"{row.label}: {describe(error)}"

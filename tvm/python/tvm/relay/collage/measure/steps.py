@@ -19,7 +19,7 @@ from ..exec.resolve import path_of
 from ..relay_util.external import TVM_BACKEND
 from .candidate.candidate import CandidateModule
 from .options import MeasureOptions
-from .profiler.profile import measure_library
+from .profiler.profile import Timing, measure_library
 
 
 def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
@@ -58,20 +58,22 @@ def measure_job(
 ) -> Job:
     """`tolerance` of the outputs beside the library's reference; None: there is none."""
     reference = None if tolerance is None else reference_of(library)
+    timing = Timing(
+        network_bytes=options.network_bytes,
+        seed=options.seed,
+        budget_seconds=options.budget_seconds,
+        interval_width=options.interval_width,
+        sample_seconds=options.sample_seconds,
+        split_borders=candidate.backend == TVM_BACKEND,
+        has_own_threads=has_own_threads(candidate.backend),
+        why_unavailable=path_of(why_not_here),
+    )
     arguments = {
         "library": library,
         "build": build,
         "reference": reference,
         "tolerance": tolerance,
-        # TVM's: layout transforms at their borders are timed apart.
-        "split_borders": candidate.backend == TVM_BACKEND,
-        "has_own_threads": has_own_threads(candidate.backend),
-        "network_bytes": options.network_bytes,
-        "seed": options.seed,
-        "budget_seconds": options.budget_seconds,
-        "interval_width": options.interval_width,
-        "sample_seconds": options.sample_seconds,
-        "why_unavailable": path_of(why_not_here),
+        "timing": dataclasses.asdict(timing),
     }
     files = (library,) if reference is None else (library, reference)
     step = options.measure_step or path_of(measure_library)

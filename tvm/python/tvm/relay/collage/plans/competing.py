@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -26,8 +26,8 @@ from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .greedy import take_all
 from .placement import Machine, PlacedFunction, PlacedPart, Placement
-from .placement.describe import describe_functions, make_placement, placed_parts
-from .placement.made_with import current_opt_level
+from .placement.describe import describe_functions, placed_parts, with_parts
+from .placement.made_with import current_opt_level, made_with_now, tuning_of
 from .placement.replay import as_deployed, rewrite
 
 # Names of plans in reports: TVM alone, and the op-level optimum. A backend alone has its own name.
@@ -280,20 +280,30 @@ class Plans:
         """Return what makes the placement of a plan that is built in force of these tuning records;
         it raises PlacementError when the plan has none."""
         parts = self._parts.get(name) or self._tried[name]
-        return lambda: make_placement(
-            name,
-            self._prepared,
-            self._targets.host,
-            self._described,
-            parts(),
+        return lambda: self._placement(name, parts(), records)
+
+    def _placement(
+        self, name: str, parts: Mapping[str, Sequence[PlacedPart]], records: TuningRecords
+    ) -> Placement:
+        functions, host = with_parts(self._described, parts), self._targets.host
+        compiled = {part.backend for each in functions for part in each.parts if part.is_compiled}
+        made_with = made_with_now(
+            host,
+            compiled - {host.kind.name},
             self._opt_level,
-            self.machine,
-            records,
-            # Of a plan without a module all: a step that is not there is passed over.
-            self.kernels_of(name) if name in self.modules else self.kernels,
-            name in self.modules and is_on_one_thread(self.modules[name]["main"]),
-            self._is_simplified,
-            self._originals.get(name, ""),
+            machine=self.machine,
+            tuning=tuning_of(records, self._prepared),
+        )
+        module = self.modules.get(name)
+        # Of a plan without a module all: a step that is not there is passed over.
+        kernels = self.kernels if module is None else self.kernels_of(name)
+        return Placement(
+            plan=name,
+            made_with=dataclasses.replace(made_with, is_simplified=self._is_simplified),
+            functions=functions,
+            kernels=tuple(kernels),
+            one_thread=module is not None and is_on_one_thread(module["main"]),
+            original=self._originals.get(name, ""),
         )
 
 

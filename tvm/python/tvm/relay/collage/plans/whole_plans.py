@@ -39,10 +39,12 @@ from .competing import OP_LEVEL, SEARCHED, TVM_ALONE, Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
+    GuardOptions,
     GuardResult,
     GuardUnavailable,
     Limits,
     PlanSpace,
+    SearchOptions,
     guard,
     search_plans,
 )
@@ -183,12 +185,14 @@ def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
             plans.modules,
             TVM_ALONE,
             how,
+            options=GuardOptions(
+                rounds=options.guard_rounds,
+                seconds=options.guard_seconds,
+                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+                on_step=on_step,
+            ),
             failed=plans.failed,
             same_as=plans.same_as(),
-            rounds=options.guard_rounds,
-            seconds=options.guard_seconds,
-            limits=Limits(options.guard_memory_mb, options.guard_library_mb),
-            on_step=on_step,
         )
 
 
@@ -251,11 +255,13 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             space,
             measure,
             known,
-            strategy=options.graph_search,
-            population=options.graph_search_population,
-            trials=options.graph_search_trials,
-            seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
-            seed=options.graph_search_seed,
+            options=SearchOptions(
+                strategy=options.graph_search,
+                population=options.graph_search_population,
+                trials=options.graph_search_trials,
+                seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
+                seed=options.graph_search_seed,
+            ),
             on_trials=on_trials,
         )
     plans.add_tried(search.placed())

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import tvm
@@ -18,7 +17,6 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars
 from tvm.relay.function import Function
 
-from ...costs.kernel import KernelChoice, with_kernels
 from ...ops import ONNX_NODES, library_version
 from ...relay_util.external import is_external_function
 from ...relay_util.walk import nodes_of, operator_calls
@@ -106,21 +104,16 @@ def candidate_module(
     build_options: dict[str, Any] | None = None,
     label: str = "",
     tuning: TuningRecords | None = None,
-    verify: bool | None = None,
-    computes_in: str = "",
-    kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule:
     """Return the candidate that `function` (or a module's main) computes.
 
     Weights must be constants in it already: a parameter is an input, which changes with each run.
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
-    Of the records in `tuning` it takes along those that its kernels may use.
-    verify: compare its outputs with the reference's? By default when a part of it is external.
-    computes_in: what they may be off as, "" for the module's own coarsest type.
-    Of the kernels its parts say those that their steps may have.
+    Of the records in `tuning` it takes along those that its kernels may use. Its outputs are
+    verified when a part of it is external; `dataclasses.replace` sets that otherwise.
     ValueError for a module without main or a function with free variables.
     """
-    mod = with_kernels(deployable_module(function), kernels)
+    mod = deployable_module(function)
     weight_free, names = extract_weights(mod)
     options = dict(build_options or {})
     records = tuning.of_module(mod) if tuning else None
@@ -137,8 +130,7 @@ def candidate_module(
         build_options=options,
         label=label,
         records=records.to_json() if records else {},
-        verify=any(map(is_external_function, mod.functions.values())) if verify is None else verify,
-        computes_in=computes_in,
+        verify=any(map(is_external_function, mod.functions.values())),
         weight_bytes=weight_bytes(mod),
         inner_bytes=inner_bytes(mod),
     )

@@ -7,9 +7,10 @@ happens to the machine happens to all of them. Test: estimators/test_kernel_choi
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,33 +62,42 @@ def steps_of_part(function: relay.Function) -> list[KernelStep]:
     return [step for step in steps if len(step.kernels) > 1]
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialTiming:
+    """The way in which a worker times the kernels of a step; JSON values alone."""
+
+    network_bytes: int  # what its network touches between two runs
+    seed: int
+    budget_seconds: float  # for all kernels together
+    sample_seconds: float = _SAMPLE_SECONDS
+    # whether numbers are looked at; not those of many steps after each other, which made-up weights
+    # may drive anywhere
+    compares: bool = True
+
+
 def time_kernels(
     backend: str,
     text: str,
     kernels: Sequence[str],
-    network_bytes: int,
-    seed: int,
-    budget_seconds: float,
-    sample_seconds: float = _SAMPLE_SECONDS,
-    compares: bool = True,
+    timing: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Time kernels of one step in a worker: seconds of one run by kernel, and what failed.
 
     One that fails is a status and a message, and so is one that gives other numbers than the first
     that runs, which is the usual one unless that fails; the others are timed all the same.
-    network_bytes: what its network touches between two runs. compares: whether numbers are looked
-    at; not those of many steps after each other, which made-up weights may drive anywhere.
+    `timing`: the fields of a TrialTiming.
     """
+    how = TrialTiming(**timing)
     own = get_backend(backend)
     opened: dict[str, tuple[KernelRuns, Run]] = {}
     failed: dict[str, dict[str, str]] = {}
     usual: list[np.ndarray] = []
     for kernel in kernels:
         try:
-            runs = own.kernel_runs(text, kernel, seed)
+            runs = own.kernel_runs(text, kernel, how.seed)
             run = runs.open()
             run()  # what is done once: weights are packed
-            found = [numbers_of(tensor) for tensor in runs.arrays] if compares else []
+            found = [numbers_of(tensor) for tensor in runs.arrays] if how.compares else []
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
@@ -103,14 +113,14 @@ def time_kernels(
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
     # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
     size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)
-    lap = lap_needed(size, 0, min(once.values(), default=0.0), network_bytes)
-    number = {kernel: math.ceil(sample_seconds / seconds) for kernel, seconds in once.items()}
+    lap = lap_needed(size, 0, min(once.values(), default=0.0), how.network_bytes)
+    number = {kernel: math.ceil(how.sample_seconds / seconds) for kernel, seconds in once.items()}
     if lap != ONE_COPY:
         number = {kernel: min(MOST_TURNS, max(lap.copies, n)) for kernel, n in number.items()}
     timers = {kernel: _timer(*each, lap) for kernel, each in opened.items()}
 
     def sample(kernel: str) -> float:
-        if lap != ONE_COPY and network_bytes < CACHE_BYTES:
+        if lap != ONE_COPY and how.network_bytes < CACHE_BYTES:
             # What the caches hold in such a network the other kernels' trials have driven out.
             timers[kernel](lap.copies, 1)
         return timers[kernel](number[kernel], 1)[0]
@@ -119,10 +129,10 @@ def time_kernels(
     for kernel in timers:
         sample(kernel)
     round_seconds = time.perf_counter() - began
-    fitting = int(budget_seconds / round_seconds) if timers else 0
+    fitting = int(how.budget_seconds / round_seconds) if timers else 0
     options = RoundOptions(
         rounds=max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
-        seed=seed,
+        seed=how.seed,
         give_up_ratio=_GIVE_UP_RATIO,
     )
     samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options)

@@ -72,8 +72,8 @@ class Contestant:
 
 @dataclasses.dataclass
 class Samples:
-    """The record of one contestant. Whoever fails or leaves is gone for good, so the seconds are those
-    of the first rounds."""
+    """The record of one contestant. Whoever fails or leaves is gone for good, so the seconds are
+    those of the first rounds."""
 
     name: str
     seconds: list[float] = dataclasses.field(default_factory=list)  # of each round

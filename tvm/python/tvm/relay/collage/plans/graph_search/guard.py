@@ -73,32 +73,40 @@ class GuardResult:
         return dataclasses.replace(self, comparisons=rows, libraries=libraries)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """Options of the comparison of whole plans."""
+
+    rounds: int = 30  # at least
+    seconds: float = 30.0  # of more rounds, while plans cannot be told apart
+    limits: Limits = _NO_LIMITS  # a plan over these does not ship
+    on_step: OnStep = untold  # told of each plan to build and of each round
+
+
+_DEFAULTS = GuardOptions()
+
+
 def guard(
     plans: Mapping[str, tvm.IRModule],
     reference: str,
     how: EndToEnd,
+    options: GuardOptions = _DEFAULTS,
     *,
     failed: Mapping[str, Cost] | None = None,
     same_as: Mapping[str, str] | None = None,
-    rounds: int = 30,
-    seconds: float = 30.0,
-    limits: Limits = _NO_LIMITS,
-    on_step: OnStep = untold,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
     ``reference`` is the plan whose outputs are right where ``how`` has no truth (the next simplest
     that runs stands in for it); ``failed`` are plans that could not be made, for the report;
-    ``same_as`` maps plans to equal ones, which are built and measured for them; ``rounds`` are run
-    at least, more for up to ``seconds`` while plans cannot be told apart; a plan over ``limits``
-    does not ship. A plan that trades accuracy is nobody's reference.
-    ``on_step`` is told of each plan to build and of each round.
+    ``same_as`` maps plans to equal ones, which are built and measured for them. A plan that trades
+    accuracy is nobody's reference.
     Raises what ``how.opened`` raises, OptionError when all that run are over the limits,
     OriginalError when no plan is right and the reference's outputs differ from the truth, or any
     plan's where the import was not compared with it, and GuardUnavailable when no plan builds or
     runs.
     """
-    same_as = same_as or {}
+    same_as, on_step = same_as or {}, options.on_step
     plans = {name: module for name, module in plans.items() if name not in same_as}
     order = simplest_first(plans)
     with how.opened(plans[reference]) as scratch:
@@ -122,16 +130,18 @@ def guard(
             [name for name in references if name in libraries and name not in remarks],
             {name: errors[name] for name in libraries},
             RaceOptions(
-                rounds=rounds,
+                rounds=options.rounds,
                 give_up_ratio=GIVE_UP_RATIO,
-                further=Further(functools.partial(in_question, simplest_first=order), seconds),
+                further=Further(
+                    functools.partial(in_question, simplest_first=order), options.seconds
+                ),
                 on_round=lambda done, goal: on_step("measuring", done, goal),
-                on_wait=waiting(on_step, 0, rounds),
+                on_wait=waiting(on_step, 0, options.rounds),
             ),
         )
     judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
-    comparisons = limits.keep(judged) + failures
+    comparisons = options.limits.keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
     try:

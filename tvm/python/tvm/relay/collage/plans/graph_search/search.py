@@ -78,33 +78,46 @@ class GraphSearch:
         }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Options of a search of whole plans."""
+
+    strategy: str
+    population: int  # plans at a time
+    trials: int  # plans at most
+    seconds: float  # about so many for all
+    seed: int
+
+
 def search_plans(
     space: PlanSpace,
     measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
     known: KnownPlans,
+    options: SearchOptions,
     *,
-    strategy: str,
-    population: int,
-    trials: int,
-    seconds: float,
-    seed: int,
     clock: Callable[[], float] = time.monotonic,
     on_trials: Callable[[int], None] | None = None,
 ) -> GraphSearch:
-    """Try up to `trials` plans, `population` at a time, in about so many seconds.
+    """Try plans as the options say.
 
     `measure` answers for plans by key. The first seed of the space is the plan that the others are
     measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
     cannot be measured; what was found before stands.
     """
     began = clock()
-    search = Search(space.choices, space.seeds(), strategy, population=population, seed=seed)
+    search = Search(
+        space.choices,
+        space.seeds(),
+        options.strategy,
+        population=options.population,
+        seed=options.seed,
+    )
     costs: dict[str, Cost] = {}
     parts_of: dict[str, Parts] = {}
     history: list[PlanTrial] = []
 
     def is_over() -> bool:
-        return clock() - began >= seconds
+        return clock() - began >= options.seconds
 
     def next_plans(count: int) -> dict[str, list[Genome]]:
         """Genomes of plans that are new, by key; those of known plans are told at once."""
@@ -124,11 +137,11 @@ def search_plans(
         return found
 
     ended = "all trials were made"
-    while len(history) < trials:
+    while len(history) < options.trials:
         if is_over():
             ended = "its time was over"
             break
-        batch = next_plans(min(population, trials - len(history)))
+        batch = next_plans(min(options.population, options.trials - len(history)))
         if not batch:
             ended = "its time was over" if is_over() else "it found no other plan"
             break
@@ -156,5 +169,10 @@ def search_plans(
     order = sorted(ran, key=lambda key: ran[key])
     base = history[0].cost.seconds if history else None
     return GraphSearch(
-        strategy, len(space.genes), tuple(history), base, ended, {k: parts_of[k] for k in order}
+        options.strategy,
+        len(space.genes),
+        tuple(history),
+        base,
+        ended,
+        {k: parts_of[k] for k in order},
     )
