@@ -111,8 +111,7 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True)
 class MadeWith:
-    """The circumstances in which the placement was made; a difference is refused unless it is
-    allowed."""
+    """The circumstances of a placement; a difference is refused unless it is allowed."""
 
     collage: str = described("version of tvm-collage")
     tvm: str = described("version of TVM and of its LLVM")
