@@ -59,7 +59,8 @@ class CostQuestions(NamedTuple):
 
     @classmethod
     def read(cls, questions: str, targets: Sequence[Target]) -> CostQuestions:
-        """Of JSON; each of `targets` is there once, and a question names its place among them."""
+        """Read them from JSON; each of `targets` is there once, and a question names its place
+        among them."""
         known = list(targets)
         asked = [CostQuestion(**question) for question in json.loads(questions)]
         return cls(
@@ -284,7 +285,7 @@ def _answer(cost: float | Cost) -> Cost:
 
 
 def _answers(costs: Sequence[Cost]) -> str:
-    """An estimator's answer as JSON for C++; ValueError when it is none."""
+    """Return an estimator's answer as JSON for C++; ValueError when it is none."""
     return json.dumps([vars(_told(cost)) for cost in costs])
 
 

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import tvm

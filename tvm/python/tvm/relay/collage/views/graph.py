@@ -92,12 +92,12 @@ class DataflowGraph(View):
 
     @property
     def result(self) -> int:
-        """The node that the function returns."""
+        """Return the node that the function returns."""
         return self._fields.result
 
     @property
     def placeable(self) -> IndexSet:
-        """The nodes that a cover must place."""
+        """Return the nodes that a cover must place."""
         return self._fields.placeable
 
     @functools.cached_property
@@ -210,52 +210,54 @@ class SubGraph(View):
 
     @property
     def inside(self) -> IndexSet:
-        """Its nodes; constants, variables and operators are reached from them, never members."""
+        """Return its nodes; constants, variables and operators are reached from them, never
+        members."""
         return self._fields.inside
 
     @property
     def entries(self) -> IndexSet:
-        """Inside nodes that read an input."""
+        """Return inside nodes that read an input."""
         return self._fields.entries
 
     @property
     def exits(self) -> IndexSet:
-        """Inside nodes that are read outside or are the function's result."""
+        """Return inside nodes that are read outside or are the function's result."""
         return self._fields.exits
 
     @property
     def inputs(self) -> IndexSet:
-        """Outside nodes that are read, constants and callees left out."""
+        """Return outside nodes that are read, constants and callees left out."""
         return self._fields.inputs
 
     @property
     def outputs(self) -> IndexSet:
-        """Outside nodes that read an exit."""
+        """Return outside nodes that read an exit."""
         return self._fields.outputs
 
     @property
     def constants(self) -> IndexSet:
-        """Constants that are read; they are bound into the exported function."""
+        """Return the constants that are read; they are bound into the exported function."""
         return self._fields.constants
 
     @property
     def nested(self) -> tuple[NestedSubGraph, ...]:
-        """Its composites, by first node."""
+        """Return its composites, by first node."""
         return self._fields.nested
 
     @property
     def kind(self) -> OpKind:
-        """The strongest kind inside; tuples of tensors and projections count as injective."""
+        """Return the strongest kind inside; tuples of tensors and projections count as
+        injective."""
         return self._fields.kind
 
     @property
     def depth(self) -> int:
-        """Calls on the longest path inside."""
+        """Return the calls on the longest path inside."""
         return self._fields.depth
 
     @property
     def has_taps(self) -> bool:
-        """Whether an exit also feeds an inside node."""
+        """Return whether an exit also feeds an inside node."""
         return self._fields.has_taps
 
     def __len__(self) -> int:

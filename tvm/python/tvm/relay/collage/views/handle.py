@@ -32,7 +32,7 @@ class View(Object):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def Summary(self) -> str:
-        """One line for logs and tables."""
+        """Return one line for logs and tables."""
         return self._fields.summary
 
     def __repr__(self) -> str:

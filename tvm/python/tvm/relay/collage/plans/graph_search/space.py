@@ -143,7 +143,8 @@ def plan_again(
     join: bool = False,
     part_seconds: float = 0.0,
 ) -> Replanned:
-    """Return the plan that follows a request (PlanRequest)."""
+    """Plan by nodes of which a backend should run each, and by what each part of an external
+    backend is charged; return the "parts" and the "seconds"."""
     request = PlanRequest(wish or {}, join, part_seconds)
     return Replanned(**json.loads(str(replan(json.dumps(request._asdict())))))
 

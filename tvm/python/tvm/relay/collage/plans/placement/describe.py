@@ -13,17 +13,12 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 
-from ...costs.kernel import KernelChoice
 from ...files.records import read, read_json
-from ...tuning import TuningRecords, records_in_force
-from .made_with import made_with_now, tuning_of
 from .types import (
     Composite,
     DescribedFunction,
-    Machine,
     PlacedFunction,
     PlacedPart,
-    Placement,
 )
 
 
