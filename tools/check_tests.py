@@ -32,7 +32,7 @@ def is_check(node: ast.AST) -> bool:
 
 
 def always_checks(body: list[ast.stmt], used: set[str]) -> bool:
-    """Whether each way through the statements meets a check.
+    """Return whether each way through the statements meets a check.
 
     Loops are taken to run, and functions whose names are `used` to be called, but for methods.
     """
@@ -56,7 +56,7 @@ def always_checks(body: list[ast.stmt], used: set[str]) -> bool:
 
 
 def empty_tests(path: Path) -> list[str]:
-    """The tests that have no check, or whose checks may all be passed by, a line each."""
+    """Return the tests that have no check, or whose checks may all be passed by, a line each."""
     found = tests_of(ast.parse(path.read_text(encoding="utf-8")))
     return [
         f"{path}:{test.lineno}: {test.name} asserts nothing, or only under an `if` or in a method"
@@ -71,7 +71,7 @@ def names_read(test: ast.FunctionDef) -> set[str]:
 
 
 def slow_tests(path: Path) -> list[tuple[str, str]]:
-    """The name and the reason of each slow test; the reason is empty where none is given."""
+    """Return the name and the reason of each slow test; the reason is empty where none is given."""
     marked = []
     for test in tests_of(ast.parse(path.read_text(encoding="utf-8"))):
         for decorator in test.decorator_list:

@@ -23,6 +23,7 @@ check "includes" python tools/check_includes.py
 check "tests" python tools/check_tests.py
 check "scripts of the page" python tools/check_scripts.py
 check "imports" python tools/check_imports.py
+check "docstrings" python tools/check_docstrings.py
 check "docs" tools/make_docs.sh build/site
 if ((${#cpp[@]})); then
   check "clang-format" clang-format --dry-run -Werror "${cpp[@]}"

@@ -100,8 +100,8 @@ def search(net: Path, log: Path, seconds: float, options: argparse.Namespace) ->
 
 
 def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str]:
-    """The kernels of a log, by workload, with whose best trial a candidate of TVM's for the net was
-    measured to be faster than with TVM's default schedule. CollageError as for `search`."""
+    """Return the kernels of a log, by workload, with whose best trial a candidate of TVM's for the
+    net was measured to be faster than with TVM's default schedule. CollageError as for `search`."""
     import tvm
     from tvm.relay.collage import CollageOptions, optimize
     from tvm.relay.collage.backends.targets import host_named
@@ -144,9 +144,9 @@ def that_count(log: Path) -> set[str]:
 
 
 def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
-    """The best trials of each kernel of all logs that is among `faster` (workloads) in one file,
-    which says how it was made; answers how many kernels there are. ValueError where the file would
-    be too large, or hold nothing."""
+    """Write the best trials of each kernel of all logs that is among `faster` (workloads) in one
+    file, which says how it was made; return how many kernels there are. ValueError where the file
+    would be too large, or hold nothing."""
     import tvm
     from tvm.relay.collage.files.text import write_whole
     from tvm.relay.collage.machine.environment import cpu_model, tvm_build

@@ -97,7 +97,7 @@ FITS = (
 
 
 def minimax(fit: Fit) -> tuple[np.ndarray, float]:
-    """Coefficients, and the largest weighted error on a fine grid."""
+    """Return coefficients, and the largest weighted error on a fine grid."""
     middle, half = (fit.low + fit.high) / 2, (fit.high - fit.low) / 2
     grid = middle - half * np.cos(np.linspace(0, math.pi, 4001))
     wanted = np.array([fit.function(x) for x in grid])
@@ -121,8 +121,8 @@ def minimax(fit: Fit) -> tuple[np.ndarray, float]:
 
 
 def _extrema(error: np.ndarray, count: int) -> np.ndarray:
-    """Where the error is largest, one place for each run of equal sign; the `count` in a row with
-    the largest errors."""
+    """Return where the error is largest, one place for each run of equal sign; the `count` in a row
+    with the largest errors."""
     edges = np.flatnonzero(np.diff(np.sign(error))) + 1
     runs = np.split(np.arange(len(error)), edges)
     tops = np.array([run[np.argmax(abs(error[run]))] for run in runs])

@@ -132,8 +132,8 @@ def end_interrupted(line: str) -> None:
 
 
 def end_on_interrupt(_number: int, _frame: "Any") -> None:
-    """Ctrl-C where nothing is under way yet that would have to be cleaned up, also where libraries
-    that are imported would swallow or wrap an exception."""
+    """End on Ctrl-C where nothing is under way yet that would have to be cleaned up, also where
+    libraries that are imported would swallow or wrap an exception."""
     end_interrupted("tvmc: interrupted")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the parts of tvm-collage lie: version, libraries, Python package.
+"""Places of the parts of tvm-collage: version, libraries, Python package.
 Test: tvm_collage/test_hook.py.
 
 Imported by ``tvm_collage_hook`` when a process first imports ``tvm``, before ``tvm`` is loaded.

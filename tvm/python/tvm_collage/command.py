@@ -29,7 +29,7 @@ def main() -> int:
 
 
 def _tell(text: str) -> None:
-    """An error's line, as the command's own are told."""
+    """Print an error's line, as the command's own are told."""
     given = sys.argv[1:]
     if "--json" in given:
         print(json.dumps({"error": text, "kind": "NativeError"}))

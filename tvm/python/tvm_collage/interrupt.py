@@ -11,7 +11,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
-from typing import Any
+from types import FrameType
 
 from tvm_collage_hook import end_interrupted
 
@@ -20,14 +20,14 @@ LINE = "collage: interrupted"
 
 @contextlib.contextmanager
 def ended_by_interrupt(line: str = LINE) -> Iterator[None]:
-    """Ctrl-C within the block ends the process at once, with this line on standard error.
+    """End the process at once by Ctrl-C within the block, with this line on standard error.
 
     For an import, of modules or of a model: what it leaves on the disk the next command removes.
     Libraries that are imported may swallow an exception, and where TVM's C++ calls Python its FFI
     loses one that is no Exception: then C++ goes on without an answer, and may crash.
     """
 
-    def end(_number: int, _frame: Any) -> None:
+    def end(_number: int, _frame: FrameType | None) -> None:
         end_interrupted(line)
 
     is_main = threading.current_thread() is threading.main_thread()

@@ -57,7 +57,7 @@ class Runner:
     """
 
     def __init__(self, module: Any, names: list[str] | None = None) -> None:
-        """Of a module that collage.runner.executor or collage.runner.vm made; `names` are its
+        """Take a module that collage.runner.executor or collage.runner.vm made; `names` are its
         inputs' names where the module has changed them (an AOT library's hold letters, digits and
         underscores alone)."""
         self._module = module  # keeps what the handle points to
@@ -73,7 +73,7 @@ class Runner:
         self._gives = [(item.shape, item.dtype) for item in self.outputs]
 
     def __call__(
-        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+        self, inputs: Mapping[str, Any] | None = None, /, **named: np.ndarray
     ) -> list[np.ndarray]:
         if inputs is not None:
             if not isinstance(inputs, Mapping):
@@ -99,16 +99,17 @@ class Runner:
         return outputs
 
     def empty_input(self, name: str) -> np.ndarray:
-        """A new array, of no certain content, for an input: it is read where it lies.
+        """Return a new array, of no certain content, for an input: it is read where it lies.
 
-        ValueError for an unknown name."""
+        ValueError for an unknown name.
+        """
         info = next((item for item in self.inputs if item.name == name), None)
         if info is None:
             raise self._unknown({name: None})
         return _aligned_empty(info.shape, info.dtype)
 
     def Summary(self) -> str:
-        """One line: what it takes and gives."""
+        """Return one line: what it takes and gives."""
         takes, gives = (
             ", ".join(item.Summary() for item in tensors) for tensors in (self.inputs, self.outputs)
         )
@@ -122,7 +123,7 @@ class Runner:
         return f"runner({name}=array)" if name.isidentifier() else f"runner({{{name!r}: array}})"
 
     def _as_array(self, name: str, named: Mapping[str, Any]) -> np.ndarray:
-        """What was given for an input as an array."""
+        """Return what was given for an input as an array."""
         if name not in named:
             raise self._unknown(named)
         value = named[name]
@@ -138,7 +139,7 @@ class Runner:
             ) from None
 
     def _as_taken(self, name: str, array: np.ndarray) -> np.ndarray:
-        """An array of an input's type and shape, compact."""
+        """Return an array of an input's type and shape, compact."""
         info = next(item for item in self.inputs if item.name == name)
         if array.dtype != info.dtype or array.shape != info.shape:
             got = _text(array.dtype, array.shape)
@@ -151,7 +152,7 @@ class Runner:
         return next(_text(item.dtype, item.shape) for item in self.inputs if item.name == name)
 
     def _unknown(self, named: Mapping[str, Any]) -> ValueError:
-        """The error for names that are not those of the inputs."""
+        """Return the error for names that are not those of the inputs."""
         known = [item.name for item in self.inputs]
         missing = ", ".join(repr(name) for name in known if name not in named)
         more = ", ".join(repr(name) for name in named if name not in known)
@@ -161,11 +162,11 @@ class Runner:
 
 
 class OpenRunner(Runner):
-    """As Runner, of main of a VM some of whose outputs have sizes that only a run tells, -1 in
+    """A Runner of main of a VM some of whose outputs have sizes that only a run tells, -1 in
     `outputs`. Its calls go by TVM's own Python, which takes longer."""
 
     def __init__(self, machine: Any, inputs: list[list], outputs: list[list]) -> None:
-        """Of a tvm.runtime.vm.VirtualMachine; [name, shape, dtype] of each tensor."""
+        """Take a tvm.runtime.vm.VirtualMachine; [name, shape, dtype] of each tensor."""
         self._machine, self._lock = machine, threading.Lock()
         self.inputs = [_info(row) for row in inputs]
         self.outputs = [
@@ -174,7 +175,7 @@ class OpenRunner(Runner):
         ]
 
     def __call__(
-        self, inputs: Mapping[str, Any] | None = None, /, **named: Any
+        self, inputs: Mapping[str, Any] | None = None, /, **named: np.ndarray
     ) -> list[np.ndarray]:
         named = {**(inputs or {}), **named}
         arrays = [
@@ -189,7 +190,7 @@ class OpenRunner(Runner):
 
 
 def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
-    """The runner of a file that `library.export_library(path)` of relay.build wrote, or `tvmc
+    """Load the runner of a file that `library.export_library(path)` of relay.build wrote, or `tvmc
     compile`.
 
     `mod_name`: the name that the model was built under; tvmc's packages do not keep it. OSError
@@ -216,8 +217,8 @@ def load_runner(path: str | os.PathLike, mod_name: str = "default") -> Runner:
 
 
 def load_module(file: str, given: str = "") -> Any:
-    """The module of a library's file, which errors call `given`, as the user did. ValueError for
-    one that cannot be loaded."""
+    """Load the module of a library's file, which errors call `given`, as the user did. ValueError
+    for one that cannot be loaded."""
     _library()  # its loader must know the modules of backends before the file names them
     name = given or file
     check_whole(file, name)
@@ -237,9 +238,9 @@ def check_whole(file: str, called: str) -> None:
 
 
 def _lacking_bytes(file: str) -> int:
-    """How many bytes a library that was cut off lacks: the system's loader does not look, and the
-    process dies of SIGBUS. A linker writes the table of sections last, and the ELF header says
-    where; a file that ends before that is refused by the loader."""
+    """Return how many bytes a library that was cut off lacks: the system's loader does not look,
+    and the process dies of SIGBUS. A linker writes the table of sections last, and the ELF header
+    says where; a file that ends before that is refused by the loader."""
     with open(file, "rb") as opened:
         header = opened.read(64)
     if len(header) < 64 or not header.startswith(b"\x7fELF"):
@@ -250,7 +251,8 @@ def _lacking_bytes(file: str) -> int:
 
 
 def _load_package(file: str) -> Any:
-    """The module that relay.build had, of what `tvmc compile` takes apart: library, graph, params.
+    """Load the module that relay.build had, of what `tvmc compile` takes apart: library, graph,
+    params.
 
     It is called "default".
     """
@@ -274,12 +276,13 @@ def _load_package(file: str) -> Any:
 
 
 def executor_runner(factory: Any, mod_name: str, names: list[str] | None = None) -> Runner:
-    """The runner of the module that a library of relay.build holds as `.module`."""
+    """Return the runner of the module that a library of relay.build holds as `.module`."""
     return Runner(_make("collage.runner.executor", factory, mod_name), names)
 
 
 def vm_runner(machine: Any, inputs: list[list], outputs: list[list]) -> Runner:
-    """The runner of main of an initialised VM's module; [name, shape, dtype] of each tensor."""
+    """Return the runner of main of an initialised VM's module; [name, shape, dtype] of each
+    tensor."""
     rows = (
         [[name, tvm.runtime.ShapeTuple(shape), dtype] for name, shape, dtype in tensors]
         for tensors in (inputs, outputs)
@@ -288,7 +291,7 @@ def vm_runner(machine: Any, inputs: list[list], outputs: list[list]) -> Runner:
 
 
 def _make(name: str, *arguments: Any) -> Any:
-    """What a global function of our library makes; its ValueErrors without frames of C++."""
+    """Return what a global function of our library makes; its ValueErrors without frames of C++."""
     _library()
     try:
         return get_global_func(name)(*arguments)
@@ -329,7 +332,7 @@ def _dtype(name: str) -> np.dtype:
 
 
 def _text(dtype: np.dtype, shape: tuple[int, ...]) -> str:
-    """A type and shape for people; a byte order that is not the machine's is seen."""
+    """Return a type and shape for people; a byte order that is not the machine's is seen."""
     return f"{dtype.name if dtype.isnative else dtype.str}{list(shape)}"
 
 

@@ -47,8 +47,8 @@ def noted() -> str:
 
 @contextlib.contextmanager
 def must_end(seconds: float) -> Iterator[None]:
-    """A block that ends the command if it takes longer, whatever code hangs there: for one whose
-    result nothing can be done without. 0: no limit. Without a supervisor it does nothing."""
+    """End the command if the block takes longer, whatever code hangs there: for one whose result
+    nothing can be done without. 0: no limit. Without a supervisor it does nothing."""
     struct.pack_into("d", _deadline, 0, seconds and time.monotonic() + seconds)
     try:
         yield

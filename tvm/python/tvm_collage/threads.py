@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many threads this process should use, physical cores it may run on, and what these are.
+"""Threads that this process should use, physical cores it may run on, and what these are.
 
 Reads only the affinity mask, /sys (siblings of a core, caches, memory nodes) and /proc,
 /sys/fs/cgroup (CPU quota, of version 1 and 2). Every function takes the file system's root, so that
@@ -26,17 +26,14 @@ def default_threads(root: str = "/", cpus: set[int] | None = None) -> int:
 
 
 class CpuSet(NamedTuple):
-    """What of a set of CPUs decides how fast threads are on it; numbers, not which they are.
+    """The facts about a set of CPUs that decide how fast threads are on it; numbers, not which they
+    are."""
 
-    cpus: logical ones. cores: physical. nodes: memory nodes, caches: of the last level (L3), that
-    they belong to; 0 where that cannot be read. quota: CPUs' worth of time that the cgroup allows,
-    None where that is no less than the CPUs.
-    """
-
-    cpus: int
-    cores: int
-    nodes: int
-    caches: int
+    cpus: int  # logical ones
+    cores: int  # physical ones
+    nodes: int  # memory nodes that they belong to; 0 where that cannot be read
+    caches: int  # of the last level (L3), that they belong to; 0 where that cannot be read
+    # CPUs' worth of time that the cgroup allows, None where that is no less than the CPUs
     quota: float | None
 
 

@@ -27,6 +27,7 @@ from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans.graph_search import GuardOptions
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -69,7 +70,9 @@ def quick_searches(monkeypatch):
     monkeypatch.setattr(
         whole_plans,
         "guard",
-        lambda *plans, **more: guard(*plans, **{**more, "rounds": 3, "seconds": 0.1}),
+        lambda *plans, **more: guard(
+            *plans, **{**more, "options": GuardOptions(rounds=3, seconds=0.1)}
+        ),
     )
 
 

@@ -46,3 +46,8 @@ def deployed_by_placement(make_body, choice_of, folder):
     library = tvm.runtime.load_module(str(folder / "lib.so"))
     assert_close(run(library, inputs), reference(function_of(make_body()), inputs))
     return library
+
+
+def trial_timing(network_bytes, budget_seconds, **more):
+    """Return the timing that a worker is asked for the kernels of a step."""
+    return {"network_bytes": network_bytes, "seed": 0, "budget_seconds": budget_seconds, **more}

@@ -306,3 +306,15 @@ def report_context(mod, target, opt_level, **_):
     raise ValueError(
         f"level {opt_level}, {dict(context.config.items())}, {list(context.disabled_pass)}"
     )
+
+
+def timing_of(budget_seconds=0.02, interval_width=0.1, sample_seconds=1e-3, **more):
+    """Return the timing that a worker is asked for a candidate's library."""
+    return {
+        "network_bytes": 1 << 20,
+        "seed": 0,
+        "budget_seconds": budget_seconds,
+        "interval_width": interval_width,
+        "sample_seconds": sample_seconds,
+        **more,
+    }

@@ -64,7 +64,7 @@ def vm_estimate_seconds(
 
 @functools.cache
 def _estimator() -> CostEstimator:
-    """The process's own, so that workers and costs stay from one call to the next."""
+    """Return the process's own, so that workers and costs stay from one call to the next."""
     return CostEstimator()
 
 

@@ -12,7 +12,7 @@ from tvm._ffi.base import ERROR_TYPE, register_error
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Which of the names is meant by one that is misspelt; "" where none is near."""
+    """Return which of the names is meant by one that is misspelt; "" where none is near."""
     return next(iter(difflib.get_close_matches(name, list(names), n=1)), "")
 
 
@@ -27,7 +27,7 @@ class CollageError(Exception):
 
     @property
     def text(self) -> str:
-        """What it says: an OptionText (options/named.py) where that names an option."""
+        """Return what it says: an OptionText (options/named.py) where that names an option."""
         return self.args[0] if self.args else ""
 
 

@@ -55,7 +55,8 @@ class Library:
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
-        """Of every plan that was seen. PlacementError for a library without its report."""
+        """Return the placement of every plan that was seen. PlacementError for a library without
+        its report."""
         return read_placements(self._whole_report()["placements"])
 
     def save_placement(self, path: str | os.PathLike, plan: str | None = None) -> None:
@@ -77,7 +78,7 @@ class Library:
         write_picture(self._told_report(), path, plan, boxes=boxes)
 
     def _repr_html_(self) -> str | None:
-        """The three lines and the picture in a notebook; none without a report."""
+        """Return the three lines and the picture for a notebook; none without a report."""
         return notebook_html(self._told_report()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
@@ -91,8 +92,8 @@ class Library:
 
 
 def load(path: str | os.PathLike) -> Library:
-    """A library that `collage compile` or Result.save_library wrote, or a package of `tvmc compile
-    --collage`. FileError where there is none, or its report is damaged."""
+    """Load a library that `collage compile` or Result.save_library wrote, or a package of `tvmc
+    compile --collage`. FileError where there is none, or its report is damaged."""
     path = os.fspath(path)
     if reason := why_no_file(path):
         raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}")
@@ -108,8 +109,8 @@ def load(path: str | os.PathLike) -> Library:
         raise FileError(f"library {path!r} cannot be read: {reason}; {_SHOULD_BE}") from None
 
 
-def read_placements(value: Any) -> SeenPlans:
-    """The placements of a report. PlacementError for what holds none."""
+def read_placements(value: object) -> SeenPlans:
+    """Read the placements of a report. PlacementError for what holds none."""
     try:
         return read(SeenPlans, value)
     except RecordError as error:

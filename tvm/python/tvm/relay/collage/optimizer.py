@@ -12,12 +12,12 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 
 from .backends.accuracy import check_budget, traders_in, without_traders
-from .backends.targets import TargetList, parse_targets, warn_host_alone
+from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host_alone
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
@@ -67,8 +67,8 @@ _LARGEST_PLANNED = 1 << 25
 def optimize(
     mod: tvm.IRModule,
     params: dict[str, Any] | None = None,
-    targets: Any = None,
-    options: Any = None,
+    targets: GivenTargets = None,
+    options: CollageOptions | None = None,
     *,
     build_options: dict[str, Any] | None = None,
     placement: Placement | str | os.PathLike | None = None,
@@ -111,9 +111,11 @@ def optimize(
                 parse_targets(targets),
                 options,
                 build_options or {},
-                placement,
-                samples,
-                options.original if original is None else original,
+                _Given(
+                    samples,
+                    options.placement or None if placement is None else placement,
+                    options.original if original is None else original,
+                ),
             )
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
@@ -124,7 +126,7 @@ def optimize(
 def _build(
     found: Result, context: tvm.transform.PassContext, build_options: dict, progress: str
 ) -> Built:
-    """What ships: the guard's library, or one that is built as it was decided for."""
+    """Return what ships: the guard's library, or one that is built as it was decided for."""
     library = found.library
     if library is None:
         with context, found.records.in_force(), one_step("building", found.plan, progress):
@@ -132,18 +134,24 @@ def _build(
     return Built.of_library(library, found.mod)
 
 
+class _Given(NamedTuple):
+    """The user's own of a call: arguments before the options of the same names."""
+
+    samples: Samples
+    decision: Placement | str | os.PathLike | None  # a placement, or its file
+    original: Any  # the model's file, or an ONNX model; none where it is empty
+
+
 def _optimize(
     mod: tvm.IRModule,
     params: dict[str, Any] | None,
     targets: TargetList,
-    options: Any,
+    options: CollageOptions,
     build_options: dict[str, Any],
-    placement: Any,
-    samples: Samples,
-    original: Any,
+    given: _Given,
 ) -> Result:
-    """The phases, in order."""
-    decision = options.placement or None if placement is None else placement
+    """Run the phases, in order."""
+    decision, samples = given.decision, given.samples
     placement = _placement_of(decision)
     check_module(mod)
     check_budget(targets.external, options, is_guarded=placement is None)
@@ -155,11 +163,11 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    given, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
+    records, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
     job = Job(
-        prepared, targets, options, build_options, samples, executor, given, plans, clock, limit
+        prepared, targets, options, build_options, samples, executor, records, plans, clock, limit
     )
-    job = dataclasses.replace(job, original=check_original(job, original))
+    job = dataclasses.replace(job, original=check_original(job, given.original))
     if placement is not None:
         return _replay(job, placement, decision)
     if not targets.external and not options.tunes():
@@ -175,7 +183,7 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, [], {}, session.estimator.counts(), given, {})
+            found = OpLevel(prepared, [], {}, session.estimator.counts(), records, {})
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -197,9 +205,10 @@ def _prepared(
     placement: Placement | None,
     limit: TimeLimit,
 ) -> tuple[tvm.IRModule, bool]:
-    """The module that is partitioned, and whether it is simplified. Under a limit a fork prepares
-    it first: where that does not end or crashes, so would this process, and the model is taken as
-    it is. A placement is of a module that was prepared its way, whatever the rest is built at."""
+    """Return the module that is partitioned, and whether it is simplified. Under a limit a fork
+    prepares it first: where that does not end or crashes, so would this process, and the model is
+    taken as it is. A placement is of a module that was prepared its way, whatever the rest is built
+    at."""
     level = placement.made_with.opt_level if placement else None
 
     def module(is_simplified: bool = True) -> tuple[tvm.IRModule, bool]:
@@ -218,7 +227,7 @@ def _prepared(
 
 
 def _place_operators(job: Job, measuring: Session) -> OpLevel:
-    """The op-level search, with kernels and schedules chosen for what it measures."""
+    """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = job.options, job.targets, job.plans
     if options.measure_kernels and measuring.runner.is_here:
         with job.clock.phase("kernels"):
@@ -251,7 +260,7 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
 
 
 def _add_plans(job: Job, found: OpLevel) -> None:
-    """The plans that compete with TVM alone: what was found, and what is made of it."""
+    """Add the plans that compete with TVM alone: what was found, and what is made of it."""
     if job.options.guard:
         with phase("plans"), one_step("planning", "plans to compare", job.options.progress):
             job.plans.add_single_backends()
@@ -294,7 +303,7 @@ def _result(
     skipped: str = "",
     search: GraphSearch | None = None,
 ) -> Result:
-    """What ships by that plan."""
+    """Return what ships by that plan."""
     records = found.records if found else job.records
     mod = job.plans.modules[name]
     return Result(
@@ -317,7 +326,8 @@ def _result(
 
 
 def _agreement(job: Job, plan: str, guarded: GuardResult | None) -> Agreement | None:
-    """How what ships agrees with the model's file: as the guard compared it, or else the import."""
+    """Return how what ships agrees with the model's file: as the guard compared it, or else the
+    import."""
     if job.original is None:
         return None
     found = guarded.of(plan) if guarded else None
@@ -336,7 +346,8 @@ def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
 
 
 def _add_exact(job: Job, session: Session) -> None:
-    """The op-level optimum of the backends that do not trade accuracy; their costs are known."""
+    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
+    known."""
     exact = dataclasses.replace(job.targets, external=without_traders(job.targets.external))
     if exact.external:  # else it is TVM alone
         estimator = CostEstimator(session)
@@ -350,7 +361,7 @@ def _asking(limit: TimeLimit) -> dict[str, float]:
 
 
 def _log_costs(reports: list[FunctionReport]) -> None:
-    """One line a function: how many costs its search asked for, of how many."""
+    """Log one line a function: how many costs its search asked for, of how many."""
     for report in reports:
         if not report.skipped:
             text = costs_text(wanted_costs(report))
@@ -358,14 +369,14 @@ def _log_costs(reports: list[FunctionReport]) -> None:
 
 
 def _used(records: TuningRecords, plan: str) -> TuningRecords:
-    """The records that a plan is built with."""
+    """Return the records that a plan is built with."""
     return TuningRecords() if plan in UNTUNED.values() else records
 
 
 def _makers(
     plans: Plans, records: TuningRecords, host: tvm.target.Target
 ) -> dict[str, Callable[[], Placement]]:
-    """What makes each plan's placement; the user's contexts are those of now."""
+    """Return what makes each plan's placement; the user's contexts are those of now."""
     tuned, untuned = _in_force(records, host), _in_force(TuningRecords(), host)
     is_untuned = UNTUNED.values()
     return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
@@ -377,8 +388,8 @@ def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
         return records_in_force(host)[0]
 
 
-def _placement_of(given: Any) -> Placement | None:
-    """What was given as a placement or its file, None for none."""
+def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
+    """Return what was given as a placement or its file, None for none."""
     if isinstance(given, (str, os.PathLike)):
         return load_placement(given)
     if given is None or isinstance(given, Placement):
@@ -390,7 +401,7 @@ def _placement_of(given: Any) -> Placement | None:
 
 
 def _replay(job: Job, placement: Placement, decision: Any) -> Result:
-    """What the placement says, without measuring; `decision` is it or its file."""
+    """Build what the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
     host, external = job.targets.host, job.targets.backends

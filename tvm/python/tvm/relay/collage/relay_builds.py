@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `relay.build`, `relay.vm.compile` and `create_executor` do with the option enable_collage.
+"""The builds by `relay.build`, `relay.vm.compile` and `create_executor` with the option
+enable_collage.
 
 Each gets TVM's own function first, then its arguments. Test: test_integration.py.
 """
@@ -13,8 +14,9 @@ from typing import Any
 
 import tvm
 from tvm import relay
+from tvm.target import Target
 
-from .backends.targets import parse_targets, warn_host_alone
+from .backends.targets import GivenTargets, parse_targets, warn_host_alone
 from .compile import build_library, build_vm
 from .compile.built import Built
 from .compile.executors import VM, check_calls_parts
@@ -30,14 +32,14 @@ from .tuning.from_options import logs_of
 
 def build(
     stock: Callable[..., Any],
-    ir_mod: Any,
-    target: Any = None,
-    target_host: Any = None,
-    executor: Any = None,
-    runtime: Any = None,
+    ir_mod: tvm.IRModule | relay.Function,
+    target: GivenTargets = None,
+    target_host: str | Target | None = None,
+    executor: relay.backend.Executor | None = None,
+    runtime: relay.backend.Runtime | None = None,
     workspace_memory_pools: Any = None,
     constant_memory_pools: Any = None,
-    params: Any = None,
+    params: dict[str, Any] | None = None,
     mod_name: str = "default",
 ) -> Any:
     """`relay.build` under the option; the library carries the decision as ``.collage``."""
@@ -68,10 +70,10 @@ def build(
 
 def compile_vm(
     stock: Callable[..., Any],
-    mod: Any,
-    target: Any = None,
-    target_host: Any = None,
-    params: Any = None,
+    mod: tvm.IRModule | relay.Function,
+    target: GivenTargets = None,
+    target_host: str | Target | None = None,
+    params: dict[str, Any] | None = None,
 ) -> Any:
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     targets = parse_targets(target, target_host)
@@ -93,10 +95,10 @@ def _told(result: Result) -> contextlib.AbstractContextManager[None]:
 def create_executor(
     stock: Callable[..., Any],
     kind: str = "debug",
-    mod: Any = None,
-    device: Any = None,
-    target: Any = "llvm",
-    params: Any = None,
+    mod: tvm.IRModule | relay.Function = None,
+    device: tvm.runtime.Device | None = None,
+    target: GivenTargets = "llvm",
+    params: dict[str, Any] | None = None,
 ) -> Any:
     """`create_executor` under the option: decides at once, since TVM's executors build later,
     perhaps outside the PassContext."""
@@ -122,17 +124,19 @@ def create_executor(
     return executor
 
 
-def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: Any = None) -> Any:
-    """What TVM's executor builds when it is first evaluated, with the tuning records."""
+def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: relay.Expr = None) -> Any:
+    """Make what TVM's executor builds when it is first evaluated, with the tuning records."""
     with records.in_force():
         return make(expr)
 
 
-def _as_module(mod: Any) -> Any:
+def _as_module(mod: tvm.IRModule | relay.Function) -> Any:
     return tvm.IRModule.from_expr(mod) if isinstance(mod, tvm.relay.Function) else mod
 
 
-def _check_shapes(mod: Any, params: Any, kind: str) -> None:
+def _check_shapes(
+    mod: tvm.IRModule | relay.Function, params: dict[str, Any] | None, kind: str
+) -> None:
     """Refuse inputs whose memory the graph and the AOT executor cannot plan."""
     check_fixed_shapes(
         mod,

@@ -49,7 +49,7 @@ from .views.function_report import FunctionReport
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Result:
-    """What Collage decided for a module.
+    """The decision of Collage for a module.
 
     mod: the module to build for `host`, parts of external backends as global functions.
     plan: the name of the plan that ships: "collage" (op-level optimum), "collage-merged" (its
@@ -102,13 +102,13 @@ class Result:
 
     @functools.cached_property
     def placement(self) -> Placement:
-        """Of what ships. Saved to a file it gives the same module again without measuring.
-        PlacementError says why there is none."""
+        """Return the placement that ships. Saved to a file it gives the same module again without
+        measuring. PlacementError says why there is none."""
         return self._make_placement(self.plan)
 
     @functools.cached_property
     def placements(self) -> SeenPlans:
-        """Of every plan that was seen and that a file can hold."""
+        """Return the placement of every plan that was seen and that a file can hold."""
         found = {name: self._make_placement(name) for name in self.makers}
         return SeenPlans.of({name: made for name, made in found.items() if can_be_saved(made)})
 
@@ -240,7 +240,7 @@ class Result:
         return found
 
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:
-        """The same decision, with what was worked out of it, and this `make_built`."""
+        """Return the same decision, with what was worked out of it, and this `make_built`."""
         found = dataclasses.replace(self, make_built=make_built)
         known = ("placement", "placements", "record", "report")
         vars(found).update({name: vars(self)[name] for name in known if name in vars(self)})

@@ -7,6 +7,7 @@ import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_library, write_net
 from tvm.relay.collage.cli import bench, building
 from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
+from tvm.relay.collage.measure.race.race import RaceOptions
 
 
 @pytest.fixture(scope="module")
@@ -96,9 +97,13 @@ def test_the_model_is_imported_once(net, monkeypatch, capsys):
 
 
 def test_waiting_for_another_search_is_told(monkeypatch):
-    monkeypatch.setattr(bench, "compare", lambda *_, on_wait, **__: on_wait("waiting for another"))
+    monkeypatch.setattr(bench, "compared", lambda *asked: asked[-1].on_wait("waiting for another"))
     told = []
-    bench.measure("m", "l", "i", 9, 1e-3, 0, lambda *step, **how: told.append((*step, how)))
+
+    def on_step(*step, **how):
+        told.append((*step, how))
+
+    bench.measure("m", "l", "i", rtol=1e-3, race=RaceOptions(rounds=9), on_step=on_step)
     assert told == [("waiting for another", 0, 9, {"is_waiting": True})]
 
 

@@ -109,9 +109,8 @@ def test_parts_say_what_was_chosen_for_steps_that_they_may_have(part):
 
 def test_a_candidate_s_key_depends_on_what_runs_and_not_on_times(part):
     def key(**costs):
-        return candidate_module(
-            part, "dnnl", "llvm", kernels=for_candidates([chosen(**costs)])
-        ).key()
+        choices = for_candidates([chosen(**costs)])
+        return candidate_module(with_kernels(part, choices), "dnnl", "llvm").key()
 
     plain = candidate_module(part, "dnnl", "llvm").key()
     assert key() == key(other=timed(3.0)) == plain
@@ -120,7 +119,7 @@ def test_a_candidate_s_key_depends_on_what_runs_and_not_on_times(part):
 
 def test_a_candidate_that_a_worker_builds_has_them(part):
     choices = for_candidates([chosen(other=timed(0.5))])
-    candidate = candidate_module(part, "dnnl", "llvm", kernels=choices)
+    candidate = candidate_module(with_kernels(part, choices), "dnnl", "llvm")
     mod = type(candidate).from_json(candidate.to_json()).instantiate()
     [function] = [f for f in mod.functions.values() if f.attrs and "Compiler" in f.attrs]
     assert kernels_in(function) == {STEP.key: ("other", "")}

@@ -8,6 +8,7 @@ import types
 import numpy as np
 import pytest
 import tvm
+from kernel_choices import trial_timing
 from tvm import relay
 from tvm.relay.collage.backends import Backend
 from tvm.relay.collage.costs.kernel import KernelRuns, KernelStep, kernels_in
@@ -178,7 +179,7 @@ def test_what_slows_a_round_says_nothing_of_a_kernel(fake):
 
 def test_a_worker_times_each_kernel_and_says_what_failed(fake):
     fake.failing = ["even"]
-    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), trial_timing(1 << 20, 0.05))
     assert found["failed"]["even"]["status"] == "unsupported"
     assert "no even for a" in found["failed"]["even"]["message"]
     fastest = {name: min(samples) for name, samples in found["samples"].items()}
@@ -189,11 +190,11 @@ def test_a_worker_times_each_kernel_and_says_what_failed(fake):
 def test_a_kernel_that_computes_something_else_is_not_timed(fake):
     """However fast it is. What many steps give is not compared."""
     fake.wrong = ["fast"]
-    given = "fake", "a", list(SECONDS), 1 << 20, 0
-    found = kernel_trials.time_kernels(*given, budget_seconds=0.05)
+    given = "fake", "a", list(SECONDS)
+    found = kernel_trials.time_kernels(*given, trial_timing(1 << 20, 0.05))
     assert list(found["samples"]) == ["slow", "even"]
     assert found["failed"]["fast"]["status"] == "wrong_result"
-    found = kernel_trials.time_kernels(*given, budget_seconds=0.05, compares=False)
+    found = kernel_trials.time_kernels(*given, trial_timing(1 << 20, 0.05, compares=False))
     assert set(found["samples"]) == set(SECONDS) and not found["failed"]
 
 
@@ -213,7 +214,7 @@ def test_a_wrong_kernel_has_that_for_its_cost_and_is_never_chosen(fake):
 def test_a_worker_opens_as_many_copies_as_the_network_is_large(fake, weight_bytes, opened):
     """64 kB are nothing to a run of a millisecond; 16 MB are more than the network has."""
     fake.weight_bytes = weight_bytes
-    found = kernel_trials.time_kernels("fake", "a", ["fast"], 8 << 20, 0, budget_seconds=0.01)
+    found = kernel_trials.time_kernels("fake", "a", ["fast"], trial_timing(8 << 20, 0.01))
     assert len(fake.opened) == opened
     assert all(1e-3 <= sample < 1 for sample in found["samples"]["fast"])
 
@@ -221,7 +222,7 @@ def test_a_worker_opens_as_many_copies_as_the_network_is_large(fake, weight_byte
 def test_all_kernels_of_a_step_are_timed_on_as_many_copies(fake):
     """Also one whose first run was disturbed, or that is so slow that alone one copy would do."""
     fake.weight_bytes, fake.disturbed = 1 << 20, {"fast": 0.05}
-    found = kernel_trials.time_kernels("fake", "a", ["slow", "fast"], 4 << 20, 0, 0.01)
+    found = kernel_trials.time_kernels("fake", "a", ["slow", "fast"], trial_timing(4 << 20, 0.01))
     assert {kernel: fake.opened.count(kernel) for kernel in found["samples"]} == {
         "slow": 4,
         "fast": 4,
@@ -230,5 +231,5 @@ def test_all_kernels_of_a_step_are_timed_on_as_many_copies(fake):
 
 def test_a_worker_in_which_all_fail(fake):
     fake.failing = list(SECONDS)
-    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), 1 << 20, 0, budget_seconds=0.05)
+    found = kernel_trials.time_kernels("fake", "a", list(SECONDS), trial_timing(1 << 20, 0.05))
     assert found["samples"] == {} and set(found["failed"]) == set(SECONDS)

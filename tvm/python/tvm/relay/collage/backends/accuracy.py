@@ -13,6 +13,7 @@ import tvm
 from tvm.target import Target
 
 from ..errors import OptionError
+from ..options import CollageOptions
 from ..options.named import option
 from ..relay_util.external import is_external_function
 from .registry import find_backend
@@ -22,7 +23,8 @@ _OPTION = "accuracy_budget"
 
 
 def trades_accuracy(target: Target) -> str:
-    """The type that the target's backend computes in for less accuracy; "" when it does not."""
+    """Return the type that the target's backend computes in for less accuracy; "" when it does
+    not."""
     backend = find_backend(target.kind.name)
     if backend is None:
         return ""
@@ -30,7 +32,7 @@ def trades_accuracy(target: Target) -> str:
 
 
 def traders_in(mod: tvm.IRModule) -> dict[str, str]:
-    """The backends with parts in a partitioned module that trade accuracy: {name: type}."""
+    """Return the backends with parts in a partitioned module that trade accuracy: {name: type}."""
     found = {}
     for _, function in mod.functions_items():
         if is_external_function(function):
@@ -44,11 +46,13 @@ def traders_in(mod: tvm.IRModule) -> dict[str, str]:
 
 
 def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
-    """Those of the targets whose backends do not trade accuracy."""
+    """Return the targets whose backends do not trade accuracy."""
     return tuple(target for target in external if not trades_accuracy(target))
 
 
-def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool = True) -> None:
+def check_budget(
+    external: Sequence[Target], options: CollageOptions, *, is_guarded: bool = True
+) -> None:
     """OptionError when a target trades accuracy that the options do not allow.
 
     is_guarded: do whole plans have to be compared? Then the guard must be on.
@@ -74,9 +78,10 @@ def check_budget(external: Sequence[Target], options: Any, *, is_guarded: bool =
 
 
 def limits(
-    plans: Mapping[str, tvm.IRModule], budget: float, tolerance: Any
+    plans: Mapping[str, tvm.IRModule], budget: float, tolerance: float
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """How far each plan's outputs may be off: the budget where it trades accuracy, else tolerance.
+    """Return how far each plan's outputs may be off: the budget where it trades accuracy, else
+    tolerance.
 
     ({plan: limit}, {plan: what to add to the message of one that is off by more}).
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend is: the one class that everything else (target kind, rules, report) follows from.
+"""The class of a backend, from which everything else (target kind, rules, report) follows.
 
 Test: backends/test_registry.py.
 """
@@ -18,6 +18,7 @@ from tvm.runtime import Module
 
 from ..costs.cost import Cost
 from ..costs.kernel import KernelRuns, KernelStep
+from ..options import CollageOptions
 from ..rules.pattern_entry import entry_rules, pattern_entry
 from ..rules.rule import Composite, rule_of_entries
 
@@ -30,19 +31,12 @@ TARGET_OPTIONS = "target_options"
 @dataclasses.dataclass(frozen=True)
 class OwnKernels:
     """Kernels that are ours beside a backend's library: they run inside its parts, where they are
-    measured to be faster, and count as a backend of their own where backends are listed.
+    measured to be faster, and count as a backend of their own where backends are listed."""
 
-    Attributes:
-        name: what reports call them, as "winograd".
-        version: which keys what was measured of them.
-        takes: what they run, a short phrase each.
-        without: the target that leaves all to the library, as "dnnl -winograd=never".
-    """
-
-    name: str
-    version: str
-    takes: tuple[str, ...]
-    without: str
+    name: str  # what reports call them, as "winograd"
+    version: str  # which keys what was measured of them
+    takes: tuple[str, ...]  # what they run, a short phrase each
+    without: str  # the target that leaves all to the library, as "dnnl -winograd=never"
 
 
 class Backend:
@@ -130,7 +124,7 @@ class Backend:
         """Return its own patterns, then those that were added to it."""
         return [*self.patterns(), *self.added_patterns]
 
-    def partition_rule(self, options: Any) -> Any:
+    def partition_rule(self, options: CollageOptions) -> Any:
         """Return the rule that finds the backend's candidates, a rule of ``collage.rules``.
 
         By default made of ``patterns()``, ``op_predicates`` and ``default_rule()``; an override may
@@ -147,7 +141,8 @@ class Backend:
         )
 
     def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        """A getter of a composite's attributes: those of `attrs`, and options that were set."""
+        """Return a getter of a composite's attributes: those of `attrs`, and options that were
+        set."""
         if not self.set_options:
             return attrs
         text = json.dumps(self.set_options, sort_keys=True)
@@ -201,7 +196,7 @@ class Backend:
 
 
 def why_unavailable(backend: Backend) -> str | None:
-    """None when the backend can run on this machine, else why not.
+    """Return why the backend cannot run on this machine; None when it can.
 
     What available() raises is a reason too, and an answer that is none; the others go on.
     """
@@ -217,7 +212,7 @@ def why_unavailable(backend: Backend) -> str | None:
 
 
 def describe_backend(backend: Backend) -> dict[str, Any]:
-    """The backend as JSON values.
+    """Return the backend as JSON values.
 
     version is "" when it has none or cannot be asked; reason, why it is not available, is "" when
     it is; patterns are the names of its composites, those of added rules too, bare_operators what

@@ -6,6 +6,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tvm import relay
+
 from .dnnl.types import why_bytes_are_inexact
 from .onnx_model.backend import OnnxModelBackend
 from .onnx_model.ops_quantised import QUANTISED
@@ -36,8 +38,8 @@ class OpenVinoBackend(OnnxModelBackend):
             self.op_predicates[op] = functools.partial(_takes_exactly, self.op_predicates[op])
 
 
-def _takes_exactly(takes: Callable[[Any], bool | str], call: Any) -> bool | str:
-    """True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut off."""
+def _takes_exactly(takes: Callable[[Any], bool | str], call: relay.Call) -> bool | str:
+    """Return True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut off."""
     return why_bytes_are_inexact() or takes(call)
 
 

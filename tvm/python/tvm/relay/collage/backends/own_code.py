@@ -13,7 +13,6 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Sequence
-from typing import Any
 
 import tvm
 from tvm import relay
@@ -138,7 +137,7 @@ def _module(
 
 
 def _graph_of(function: relay.Function) -> Graph:
-    """The function's tensors, and a node for each output."""
+    """Return the function's tensors, and a node for each output."""
     if not isinstance(function, relay.Function) or "global_symbol" not in (function.attrs or {}):
         raise TypeError(
             "a module is made of the function that Backend.compile gets, "
@@ -157,11 +156,11 @@ def _graph_of(function: relay.Function) -> Graph:
 
 
 def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
-    """In the order of TVM's ConstantUpdater, which names them."""
+    """Return the constants in the order of TVM's ConstantUpdater, which names them."""
     return [constant.data for constant in nodes_of(function, relay.Constant)]
 
 
-def _tensor(graph: Graph, kind: Any, what: str) -> int:
+def _tensor(graph: Graph, kind: relay.Type, what: str) -> int:
     is_static = isinstance(kind, relay.TensorType) and all(
         isinstance(extent, tvm.tir.IntImm) for extent in kind.shape
     )
@@ -171,7 +170,7 @@ def _tensor(graph: Graph, kind: Any, what: str) -> int:
 
 
 def _entry_text(graph: Graph, entry: str) -> str:
-    """The C function that the runtime calls, beside the user's."""
+    """Return the C function that the runtime calls, beside the user's."""
     arguments = []
     tensors = [*graph.inputs, *graph.constants, *graph.outputs]
     for place, tensor in enumerate(tensors):
@@ -219,7 +218,7 @@ def _compile(source: str, flags: Sequence[str], compiler: str | None, needs: str
 
 
 def _errors(command: Sequence[str], source: str) -> str | None:
-    """What the compiler says when it fails, else None."""
+    """Return what the compiler says when it fails, else None."""
     try:
         done = subprocess.run(
             command,

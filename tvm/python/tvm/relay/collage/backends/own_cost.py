@@ -13,13 +13,13 @@ from .target_options import options_of
 
 
 def has_own_costs(target: tvm.target.Target) -> bool:
-    """Whether the target's backend has a cost function, which may answer anything."""
+    """Return whether the target's backend has a cost function, which may answer anything."""
     backend = find_backend(target.kind.name)
     return backend is not None and type(backend).cost is not Backend.cost
 
 
 def own_cost(candidate: tvm.IRModule, target: tvm.target.Target) -> Cost | None:
-    """What the target's backend says that the candidate costs; None: measure it.
+    """Return what the target's backend says that the candidate costs; None: measure it.
 
     What its function raises, or gives that is no cost, fails the candidate as unsupported.
     """

@@ -85,15 +85,16 @@ def register_backend(backend: Backend) -> Backend:
 
 
 def _owner_of(name: str) -> str:
-    """Whose a name is that a target list, the store or a report could not tell from a backend's;
-    "" when it is free."""
+    """Return whose a name is that a target list, the store or a report could not tell from a
+    backend's; "" when it is free."""
     if name in tvm.target.Target.list_kinds() and not is_external(tvm.target.Target(name)):
         return "a target that TVM compiles for itself"
     return _NAMES_IN_USE.get(name, "")
 
 
 def _patterns_of(backend: Backend) -> list[tuple]:
-    """Its patterns; ValueError, naming it, for what making them raises (an op that is none)."""
+    """Return the backend's patterns; ValueError, naming it, for what making them raises (an op that
+    is none)."""
     try:
         return backend.all_patterns()
     except MemoryError:
@@ -104,7 +105,7 @@ def _patterns_of(backend: Backend) -> list[tuple]:
 
 
 def _of_part(backend: Backend, method: str) -> Callable[..., Any]:
-    """The method, of the backend with the options that the part was found with."""
+    """Return the method, of the backend with the options that the part was found with."""
 
     def call(function: relay.Function, *args: Any) -> Any:
         found = getattr(backend.with_options(options_in(function)), method)(function, *args)
@@ -125,7 +126,7 @@ def tell_tvm(backend: Backend) -> None:
 
 
 def _table_for_tvm(backend: Backend) -> list[tuple]:
-    """The patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
+    """Return the patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
     return [
         (
             name,
@@ -181,7 +182,7 @@ def declared_colours() -> dict[str, str]:
 
 
 def which_was_meant(name: str, among: Iterable[str]) -> str:
-    """As did_you_mean, which of these backends was: by its name, or by its library's."""
+    """Return the backend that was meant, as did_you_mean does: by its name, or by its library's."""
     words = {each.lower(): each for each in among}
     for backend in list_backends():
         if backend.library and backend.name in words.values():
@@ -215,7 +216,8 @@ def why_not_here(name: str) -> str | None:
 
 
 def has_own_threads(name: str) -> bool:
-    """Whether a backend of that name, if there is one, runs its parts on threads of its own."""
+    """Return whether a backend of that name, if there is one, runs its parts on threads of its
+    own."""
     backend = find_backend(name)
     return backend is not None and backend.own_threads
 

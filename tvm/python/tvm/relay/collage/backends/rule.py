@@ -62,7 +62,7 @@ def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> Par
 
 
 def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionRule:
-    """The rule of a backend that is known by a pattern table alone.
+    """Return the rule of a backend that is known by a pattern table alone.
 
     As in TVM's prototype, its patterns join freely, and so do chosen parts that touch.
     """
@@ -77,7 +77,7 @@ def backend_rule(backend: Backend) -> PartitionRule:
 
 
 def rules_of_targets(targets: Iterable[Target]) -> list[PartitionRule]:
-    """Asked by C++: what each target of a build can run (RFC 0062, phase 1).
+    """Return, asked by C++, what each target of a build can run (RFC 0062, phase 1).
 
     Its own rule, else its backend's, else TVM's.
     """
@@ -115,7 +115,7 @@ def _warn_once(text: str, backend: str) -> None:
 
 
 def _warn_of_unused_styles(external: Collection[str]) -> None:
-    """A script may list styles of backends that it does not always use: said once of each."""
+    """Warn, once of each, of styles of backends that are not used, which a script may list."""
     for text in CollageOptions.current().byoc_fusion_style:
         backend, _ = split_style(text)
         if backend not in external:

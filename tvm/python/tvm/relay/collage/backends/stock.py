@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import tvm.relay.op.contrib  # noqa: F401 - which registers TVM's predicates
+import tvm.relay.op.contrib  # registers TVM's predicates
 from tvm import ir, relay
 
 from ..process_wide.lazy import late_function
@@ -34,7 +34,7 @@ def _replace_predicates(backend: str) -> None:
     set_op_attributes("predicates", attribute, late)
 
 
-def _late_predicate(backend: str, op: Any, attribute: str) -> Callable[[relay.Call], Any]:
+def _late_predicate(backend: str, op: tvm.ir.Op, attribute: str) -> Callable[[relay.Call], Any]:
     def late(call: relay.Call) -> Any:
         _get_backend(backend)  # which puts its own predicates in place
         predicate = op.get_attr(attribute)

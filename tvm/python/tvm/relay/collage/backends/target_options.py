@@ -24,7 +24,7 @@ _TYPES = ((bool, "bool"), (int, "int"), (str, "str"))
 
 
 def check_options(backend: Backend) -> dict[str, str]:
-    """The types of the backend's options by name.
+    """Return the types of the backend's options by name.
 
     TypeError or ValueError, naming backend and option, for what can be none.
     """
@@ -56,7 +56,7 @@ _REGISTERED: dict[str, str] = {}
 
 
 def options_of(backend: Backend, target: tvm.target.Target | None) -> dict[str, Any]:
-    """The options that the target sets, of the types of their defaults."""
+    """Return the options that the target sets, of the types of their defaults."""
     attrs = {} if target is None else target.attrs
     return {
         name: type(default)(_plain(attrs[name]))
@@ -66,7 +66,7 @@ def options_of(backend: Backend, target: tvm.target.Target | None) -> dict[str, 
 
 
 def options_in(function: relay.Function) -> Mapping[str, Any]:
-    """The options with which a part's composites were found."""
+    """Return the options with which a part's composites were found."""
     found: dict[str, Any] = {}
     for each in nodes_of(function, relay.Function):
         if each.attrs and TARGET_OPTIONS in each.attrs:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
 
 import tvm
 from tvm.target import Target, codegen
@@ -24,10 +24,14 @@ from ..errors import (
     nearest,
 )
 from ..messages.foreign import last_line, unknown_target_kind
+from ..options import CollageOptions
 from ..relay_util.external import is_external
 from . import find_backend, list_backends, which_was_meant, why_unavailable
 
 _logger = logging.getLogger(__name__)
+
+# What `relay.build` takes as targets: one, several, or None for the current one.
+GivenTargets: TypeAlias = str | Target | Sequence[str | Target] | Mapping[Any, Any] | None
 
 _CPU = 1  # DLPack's number
 _CPU_KINDS = ("llvm", "c")  # that TVM compiles for itself
@@ -42,23 +46,23 @@ _WORD = re.compile(r"""-(?:"[^"]*"|'[^']*'|,(?=[^\s,])|[^\s,"'])+|[^\s,]+|,""")
 
 @dataclasses.dataclass(frozen=True)
 class TargetList:
-    """``host``: what TVM compiles for; ``external``: the backends, in the user's order."""
+    """The targets of a build."""
 
-    host: Target
-    external: tuple
+    host: Target  # what TVM compiles for
+    external: tuple  # the backends, in the user's order
 
     @property
     def all(self) -> list[Target]:
-        """Host and backends in the form that TVM's make_compilation_config takes."""
+        """Return host and backends in the form that TVM's make_compilation_config takes."""
         return [self.host, *self.external]
 
     @property
     def backends(self) -> list[str]:
-        """Names of the external ones."""
+        """Return the names of the external ones."""
         return [target.kind.name for target in self.external]
 
 
-def parse_targets(target: Any, target_host: Any = None) -> TargetList:
+def parse_targets(target: GivenTargets, target_host: str | Target | None = None) -> TargetList:
     """Return the TargetList of whatever ``relay.build`` takes as target.
 
     UnknownBackendError, BackendUnavailableError and HostTargetError say what to change.
@@ -89,8 +93,8 @@ def parse_targets(target: Any, target_host: Any = None) -> TargetList:
 
 
 def host_named(text: str, called: str) -> Target:
-    """The host target of a command line, this CPU for "". OptionError, naming the flag that it is
-    `called`, for what is none."""
+    """Return the host target of a command line, this CPU for "". OptionError, naming the flag that
+    it is `called`, for what is none."""
     named = text.strip().partition(" ")[0]
     is_kind = named in Target.list_kinds() and find_backend(named) is None
     if is_kind and named not in _CPU_KINDS:  # TVM would look for its device, and warn of it
@@ -109,9 +113,9 @@ def host_named(text: str, called: str) -> Target:
 
 
 def split_targets(text: str, called: str) -> list[str]:
-    """The targets of a list as command lines have it, "llvm, dnnl -winograd=never": an option's own
-    commas part nothing, but for one of a backend's option before the name of a target. OptionError,
-    naming the flag that it is `called`, for an open quote."""
+    """Return the targets of a list as command lines have it, "llvm, dnnl -winograd=never": an
+    option's own commas part nothing, but for one of a backend's option before the name of a target.
+    OptionError, naming the flag that it is `called`, for an open quote."""
     for match in _QUOTED.finditer(text):
         if len(match[0]) == 1:
             rest = text[: match.start()].rpartition(" ")[2] + text[match.start() :]
@@ -129,14 +133,14 @@ def split_targets(text: str, called: str) -> list[str]:
 
 
 def _without_targets(option: str) -> list[str]:
-    """A backend's option, then the targets that its text goes on with, "-winograd=never,cblas"; in
-    quotes they are of its value."""
+    """Return a backend's option, then the targets that its text goes on with,
+    "-winograd=never,cblas"; in quotes they are of its value."""
     names = "|".join(re.escape(name) for name in ["llvm", *(b.name for b in list_backends())])
     return re.findall(rf"""(?:"[^"]*"|'[^']*'|(?!,(?:{names})(?:,|$)).)+""", option)
 
 
 def _each_once(external: Sequence[Target]) -> tuple[Target, ...]:
-    """A backend that was named twice is one; with different options it is an error."""
+    """Make a backend that was named twice one; with different options it is an error."""
     found: dict[str, Target] = {}
     for item in external:
         first = found.setdefault(item.kind.name, item)
@@ -157,7 +161,7 @@ def available_targets(accuracy_budget: float = 0.0) -> list[Target]:
     return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
 
 
-def warn_host_alone(host: Target, options: Any) -> None:
+def warn_host_alone(host: Target, options: CollageOptions) -> None:
     """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
     ``tune`` or a placement says what else is wanted of TVM alone."""
     if options.tunes() or options.placement or host.get_target_device_type() != _CPU:
@@ -179,7 +183,7 @@ def warn_host_alone(host: Target, options: Any) -> None:
 
 
 def _available_names(accuracy_budget: float) -> list[str]:
-    """Names of the backends of available_targets."""
+    """Return the names of the backends of available_targets."""
     names = []
     for backend in list_backends():
         reason = why_unavailable(backend)
@@ -232,7 +236,7 @@ def _check_cpu(host: Target) -> None:
 
 
 def _as_unknown_backend(error: Exception) -> Exception:
-    """The user's error for TVM's, when a target kind is not known; else TVM's own."""
+    """Return the user's error for TVM's, when a target kind is not known; else TVM's own."""
     kind = unknown_target_kind(error)
     if kind is None:
         return error

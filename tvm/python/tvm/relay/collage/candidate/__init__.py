@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a candidate as text, its weights, its inputs and what it reads."""
+"""The subject of a measurement: a candidate as text, its weights, its inputs and what it reads."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is measured: a module whose main computes one candidate.
+"""The candidate that is measured: a module whose main computes it.
 Test: candidate/test_candidate.py.
 
 The same form reaches the build for measuring and for deploying: parts of external backends are
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import tvm
@@ -18,7 +17,6 @@ from tvm.relay import expr as _expr
 from tvm.relay.analysis import free_vars
 from tvm.relay.function import Function
 
-from ..costs.kernel import KernelChoice, with_kernels
 from ..ops import ONNX_NODES, library_version
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import nodes_of, operator_calls
@@ -51,37 +49,35 @@ class Records(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class CandidateModule:
-    """A candidate in its weight-free form, with what a worker needs to build it; plain text.
-
-    `module` is TVM's JSON of the weight-free module; `weights` names the parameters, by global
-    function, that stand for weights; `hash` is the structural hash of the weight-free module (with
-    the values of constants up to 16 elements and of weights.kept_constants); `build_options` are
-    keywords for the builder, besides those of NO_KEYWORDS; `records` has the lines of the tuning
-    records that it may use by kind; `label` is for people; `verify` tells whether its outputs are
-    compared with the reference's, `computes_in` names the type of costs.rounding.RELATIVE that its
-    backend computes in where the module's is finer; `weight_bytes` is the size of its weights,
-    `inner_bytes` that of the values inside it (footprint.py).
-    """
+    """A candidate in its weight-free form, with what a worker needs to build it; plain text."""
 
     backend: str
     target: str
+    # structural, of the weight-free module, with the values of constants up to 16 elements and of
+    # weights.kept_constants
     hash: str
-    module: str = dataclasses.field(repr=False)
+    module: str = dataclasses.field(repr=False)  # TVM's JSON of the weight-free module
+    # the parameters that stand for weights, by global function
     weights: WeightNames = dataclasses.field(default_factory=dict, compare=False, repr=False)
+    # keywords for the builder, besides those of NO_KEYWORDS
     build_options: dict[str, Any] = dataclasses.field(default_factory=dict, compare=False)
-    label: str = dataclasses.field(default="", compare=False)
+    label: str = dataclasses.field(default="", compare=False)  # for people
+    # lines of the tuning records that it may use, by kind
     records: dict[str, list[str]] = dataclasses.field(
         default_factory=dict, compare=False, repr=False
     )
+    # whether its outputs are compared with the reference's
     verify: bool = dataclasses.field(default=False, compare=False)
+    # the type of costs.rounding.RELATIVE that its backend computes in where the module's is finer
     computes_in: str = dataclasses.field(default="", compare=False)
-    weight_bytes: int = dataclasses.field(default=0, compare=False)
+    weight_bytes: int = dataclasses.field(default=0, compare=False)  # of its weights
+    # of the values inside it (footprint.py)
     inner_bytes: int = dataclasses.field(default=0, compare=False)
 
     def key(self) -> str:
-        """Equal for candidates that must cost the same: same functions up to the values of weights
-        and the names of variables and globals, same backend, target and build options, verified
-        alike."""
+        """Return a text that is equal for candidates that must cost the same: same functions up to
+        the values of weights and the names of variables and globals, same backend, target and build
+        options, verified alike."""
         return "|".join((self.backend, self.hash, self.target, self.options_text()))
 
     @property
@@ -89,19 +85,20 @@ class CandidateModule:
         return self.weight_bytes + self.inner_bytes > 0
 
     def options_text(self) -> str:
-        """The build options as JSON, and whether it is verified: a cost that was not does not serve
-        where it must be."""
+        """Return the build options as JSON, and whether it is verified: a cost that was not does
+        not serve where it must be."""
         return json.dumps(
             {**self.build_options, **({"verify": True} if self.verify else {})}, sort_keys=True
         )
 
     def instantiate(self, seed: int = 0) -> tvm.IRModule:
-        """The module to build: weights bound as constants with random data, types inferred."""
+        """Return the module to build: weights bound as constants with random data, types
+        inferred."""
         mod = bind_weights(tvm.ir.load_json(self.module), self.weights, seed)
         return tvm.relay.transform.InferType()(mod)
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         weights = sum(len(names) for names in self.weights.values())
         return f"{self.backend} {self.hash[:8]}, {weights} weights, {len(self.module)} bytes"
 
@@ -110,7 +107,7 @@ class CandidateModule:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> CandidateModule:
-        """Inverse of to_json; ValueError for another format."""
+        """Invert to_json; ValueError for another format."""
         fields = dict(fields)
         if fields.pop("format", None) != _FORMAT:
             raise ValueError("not a candidate module of this version")
@@ -124,21 +121,16 @@ def candidate_module(
     build_options: dict[str, Any] | None = None,
     label: str = "",
     tuning: Records | None = None,
-    verify: bool | None = None,
-    computes_in: str = "",
-    kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule:
-    """The candidate that `function` (or a module's main) computes.
+    """Return the candidate that `function` (or a module's main) computes.
 
     Weights must be constants in it already: a parameter is an input, which changes with each run.
     `target` is the host target that the build gets; `backend` only names who runs the candidate.
-    Of the records in `tuning` it takes along those that its kernels may use.
-    verify: compare its outputs with the reference's? By default when a part of it is external.
-    computes_in: what they may be off as, "" for the module's own coarsest type.
-    Of the kernels its parts say those that their steps may have.
+    Of the records in `tuning` it takes along those that its kernels may use. Its outputs are
+    verified when a part of it is external; `dataclasses.replace` sets that otherwise.
     ValueError for a module without main or a function with free variables.
     """
-    mod = with_kernels(deployable_module(function), kernels)
+    mod = deployable_module(function)
     weight_free, names = extract_weights(mod)
     options = dict(build_options or {})
     records = tuning.of_module(mod) if tuning else None
@@ -155,8 +147,7 @@ def candidate_module(
         build_options=options,
         label=label,
         records=records.to_json() if records else {},
-        verify=any(map(is_external_function, mod.functions.values())) if verify is None else verify,
-        computes_in=computes_in,
+        verify=any(map(is_external_function, mod.functions.values())),
         weight_bytes=weight_bytes(mod),
         inner_bytes=inner_bytes(mod),
     )
@@ -171,8 +162,8 @@ def calls_of(mod: tvm.IRModule) -> dict[str, str]:
 
 
 def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
-    """A typed module in which external functions are globals in the form that executors take,
-    named by their order, so that equal candidates from different places are equal."""
+    """Return a typed module in which external functions are globals in the form that executors
+    take, named by their order, so that equal candidates from different places are equal."""
     if isinstance(function, Function):
         free = free_vars(function)
         if free:

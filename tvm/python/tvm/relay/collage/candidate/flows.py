@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How numbers that an operator reads as places come to it: from which variables and constants,
-through which operators, and what these must be for the numbers to be safe.
+"""The flow of numbers that an operator reads as places: from which variables and constants they
+come, through which operators, and what these must be for the numbers to be safe.
 
 Needs are walked backwards, from READS of reads.py through FLOWS to the leaves. What a walk cannot
 see through (another kind of operator) ends it, where the result's type or operator bounds it; else
@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
 
@@ -34,21 +35,22 @@ _MOST_NEEDS = 16
 
 
 def _same(*places: int) -> Flow:
-    """The result's numbers are those of these operands, in another order or fewer of them."""
+    """Make the flow of a result whose numbers are those of these operands, in another order or
+    fewer."""
 
-    def flow(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+    def flow(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
         for place in places:
             yield call.args[place], _without_form(need)
 
     return flow
 
 
-def _in_order(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
-    """The result's numbers are the operand's, one by one."""
+def _in_order(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
+    """Yield the needs of operands whose numbers are the result's, one by one."""
     yield call.args[0], need
 
 
-def _all_fields(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _all_fields(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     for field in fields_of(call.args[0]) or [call.args[0]]:
         yield field, _without_form(need)
 
@@ -58,7 +60,7 @@ def _without_form(need: Need) -> Need:
 
 
 def _within(low: float, high: float, need: Need) -> Need:
-    """The need of a part of a sum or product; zero where there are no such numbers."""
+    """Return the need of a part of a sum or product; zero where there are no such numbers."""
     if math.isnan(low) or math.isnan(high) or low > high:
         low = high = 0
     first = None if math.isinf(low) else math.ceil(low)
@@ -68,8 +70,8 @@ def _within(low: float, high: float, need: Need) -> Need:
     return need._replace(low=first, high=last, form="")
 
 
-def _values(node: Any) -> tuple[float, float] | None:
-    """The least and the greatest number of a constant; None for what is none."""
+def _values(node: relay.Expr) -> tuple[float, float] | None:
+    """Return the least and the greatest number of a constant; None for what is none."""
     if not isinstance(node, _expr.Constant):
         return None
     array = node.data.numpy()
@@ -77,7 +79,7 @@ def _values(node: Any) -> tuple[float, float] | None:
 
 
 def _sum(sign: int) -> Flow:
-    def flow(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+    def flow(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
         low, high = need.limits()
         left, right = call.args
         of_left, of_right = _values(left), _values(right)
@@ -99,7 +101,7 @@ def _sum(sign: int) -> Flow:
     return flow
 
 
-def _product(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _product(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     low, high = need.limits()
     for side, other in (call.args, reversed(call.args)):
         known = _values(other)
@@ -111,7 +113,7 @@ def _product(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
             yield side, _within(0, 1 if high >= 1 else 0, need)
 
 
-def _quotient(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _quotient(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     low, high = need.limits()
     known = _values(call.args[1])
     if known is None or known[0] <= 0:
@@ -121,15 +123,16 @@ def _quotient(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
     yield call.args[1], need._replace(low=1, high=16, form="")
 
 
-def _remainder(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
-    """Of a constant it is below that; a negative number's may be negative."""
+def _remainder(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
+    """Yield the needs of a remainder: of a constant it is below that; a negative number's may be
+    negative."""
     known = _values(call.args[1])
     is_bounded = known is not None and known[0] > 0 and known[1] - 1 <= need.limits()[1]
     yield call.args[0], need._replace(low=0, high=None if is_bounded else need.high, form="")
     yield call.args[1], need._replace(low=1, high=16, form="")
 
 
-def _total(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _total(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     """Sums over axes, or over what comes before (cumsum)."""
     before, after = shape_of(call.args[0]), type_of(call)
     count = math.prod(before) if before else math.inf
@@ -141,11 +144,11 @@ def _total(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
     yield call.args[0], _within(max(low / max(count, 1), 0), high / max(count, 1), need)
 
 
-def _opposite(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _opposite(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     yield call.args[0], _within(-need.limits()[1], -need.limits()[0], need)
 
 
-def _choice(call: Any, need: Need) -> Iterator[tuple[Any, Need]]:
+def _choice(call: relay.Call, need: Need) -> Iterator[tuple[Any, Need]]:
     # The condition is not looked into: of `where(i < 0, i + n, i)` both make demands on i.
     for branch in call.args[1:]:
         yield branch, _without_form(need)
@@ -197,7 +200,7 @@ OWN_RANGE = names(
 
 @dataclasses.dataclass
 class Leaves:
-    """What the numbers that are read come from: variables with what they must be, in the order in
+    """The origins of the numbers that are read: variables with what they must be, in the order in
     which they are met, and constants whose values matter."""
 
     needs: dict[_expr.Var, Need]
@@ -205,8 +208,8 @@ class Leaves:
 
 
 def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) -> Leaves:
-    """What these functions, of module `mod` if they call others of it, read as places, shapes or
-    structure, or must not be zero or such.
+    """Return what these functions, of module `mod` if they call others of it, read as places,
+    shapes or structure, or must not be zero or such.
 
     Parameters of functions that are called in them stand for what calls give for them: parts of
     external backends hold the calls that tell what a candidate's inputs are.
@@ -215,8 +218,8 @@ def leaves_read(functions: Iterable[Function], mod: tvm.IRModule | None = None) 
 
 
 def kept_constants(nodes: Iterable[Any]) -> list[Any]:
-    """For the pass: constants that decide how long calls take which read places, whatever their
-    size; of these calls and the lets of their function."""
+    """Return, for the pass, the constants that decide how long calls take which read places,
+    whatever their size; of these calls and the lets of their function."""
     return list(leaves_read_by(nodes).constants)
 
 
@@ -238,7 +241,7 @@ def leaves_read_by(nodes: Iterable[Any], mod: tvm.IRModule | None = None) -> Lea
     return _walk(waiting, given, mod)
 
 
-def _reads(name: str, call: Any) -> Iterable[tuple[Any, Need]]:
+def _reads(name: str, call: relay.Call) -> Iterable[tuple[Any, Need]]:
     reads = READS.get(name) or RANGES.get(name)
     if reads is not None:
         return reads(call)
@@ -273,7 +276,7 @@ def _walk(
     return found
 
 
-def _below(node: Any, need: Need, mod: tvm.IRModule | None) -> Iterable[tuple[Any, Need]]:
+def _below(node: relay.Expr, need: Need, mod: tvm.IRModule | None) -> Iterable[tuple[Any, Need]]:
     if isinstance(node, _expr.TupleGetItem):
         whole = node.tuple_value
         called = _called(whole, mod) if isinstance(whole, _expr.Call) else None
@@ -299,19 +302,19 @@ def _below(node: Any, need: Need, mod: tvm.IRModule | None) -> Iterable[tuple[An
     return [(arg, need._replace(low=0, high=0, form="")) for arg in node.args if _is_wide(arg)]
 
 
-def _called(call: Any, mod: tvm.IRModule | None) -> Any:
+def _called(call: relay.Call, mod: tvm.IRModule | None) -> Any:
     if isinstance(call.op, tvm.ir.GlobalVar) and mod is not None:
         return mod[call.op]
     return call.op
 
 
-def _is_wide(node: Any) -> bool:
-    """Whether these are integers of a kind that are indices; bytes are a quantised net's."""
+def _is_wide(node: relay.Expr) -> bool:
+    """Return whether these are integers of a kind that are indices; bytes are a quantised net's."""
     return is_integer(node) and not str(type_of(node).dtype).endswith("int8")
 
 
-def _holds_any(node: Any, need: Need) -> bool:
-    """Whether every number of the node's type is what is needed."""
+def _holds_any(node: relay.Expr, need: Need) -> bool:
+    """Return whether every number of the node's type is what is needed."""
     dtype = str(getattr(type_of(node), "dtype", ""))
     low, high = need.limits()
     if dtype == "bool":
@@ -323,7 +326,8 @@ def _holds_any(node: Any, need: Need) -> bool:
 
 
 def _both(one: Need | None, other: Need) -> Need:
-    """What satisfies both; where nothing does, the one with numbers that are not negative."""
+    """Return what satisfies both; where nothing does, the one with numbers that are not
+    negative."""
     if one is None:
         return other
     low = max((n.low for n in (one, other) if n.low is not None), default=None)

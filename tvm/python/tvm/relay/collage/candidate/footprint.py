@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How many bytes a module touches again in each run, beside its inputs and outputs: those of its
+"""The bytes that a module touches again in each run, beside its inputs and outputs: those of its
 weights, and of values inside it.
 
 Whether caches still hold them when it runs next, after the rest of its network has run, decides
@@ -32,16 +32,16 @@ _CONTROL_FLOW = (relay.If, relay.Let, relay.Match, relay.RefCreate, relay.RefRea
 
 
 def bytes_in_turn(mod: tvm.IRModule) -> int:
-    """Bytes that a network (typed) touches between two runs of a part of it, as far as caches
-    tell, to a power of two, for costs of other networks to be used. A module without weights says
-    nothing of its network, which may have many."""
+    """Return the bytes that a network (typed) touches between two runs of a part of it, as far as
+    caches tell, to a power of two, for costs of other networks to be used. A module without weights
+    says nothing of its network, which may have many."""
     weights = weight_bytes(mod)
     size = weights + inner_bytes(mod) if weights else CACHE_BYTES
     return 1 << round(math.log2(min(max(size, _FEWEST_BYTES), CACHE_BYTES)))
 
 
 def inner_bytes(mod: tvm.IRModule) -> int:
-    """Of the values inside a module (typed), as many as are alive at once."""
+    """Return the bytes of the values inside a module (typed), as many as are alive at once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     return sum(map(_most_alive, functions))
 
@@ -61,15 +61,15 @@ def _most_alive(function: Function) -> int:
         return 0
     values: list[_Value] = []
 
-    def visit(expr: Any, operands: Sequence[Any]) -> Any:
-        """The values that an expression is made of, by number, as its type has them."""
+    def visit(expr: relay.Expr, operands: Sequence[Any]) -> Any:
+        """Return the values that an expression is made of, by number, as its type has them."""
         if not isinstance(expr, relay.Call):
             return _mapped(expr.checked_type, lambda _: None)
         if _attribute(expr, "TReshapeOp"):
             return operands[0]
         time, read = len(values), tuple(_numbers(operands))
 
-        def made(tensor: Any) -> int:
+        def made(tensor: relay.TensorType) -> int:
             size = (elements_of(tensor) or 0) * math.ceil(tvm.DataType(tensor.dtype).bits / 8)
             values.append(_Value(time, size, read, _is_elementwise(expr)))
             return len(values) - 1
@@ -87,15 +87,16 @@ def _most_alive(function: Function) -> int:
     return _peak(values, last, returned)
 
 
-def _mapped(kind: Any, function: Callable[[Any], Any]) -> Any:
-    """What the function gives for the tensors of a type, in tuples where that has tuples."""
+def _mapped(kind: relay.Type, function: Callable[[Any], Any]) -> Any:
+    """Return what the function gives for the tensors of a type, in tuples where that has tuples."""
     if isinstance(kind, tvm.ir.TupleType):
         return tuple(_mapped(field, function) for field in kind.fields)
     return function(kind) if isinstance(kind, tvm.ir.TensorType) else None
 
 
 def _numbers(values: Iterable[Any]) -> Iterator[int]:
-    """Those of values, which may be in tuples; None is of what is given from outside."""
+    """Yield the numbers of values, which may be in tuples; None is of what is given from
+    outside."""
     for value in values:
         if isinstance(value, tuple):
             yield from _numbers(value)
@@ -104,7 +105,8 @@ def _numbers(values: Iterable[Any]) -> Iterator[int]:
 
 
 def _attribute(call: relay.Call, name: str) -> Any:
-    """Of the operator that is called; None where it has none, and of other calls."""
+    """Return an attribute of the operator that is called; None where it has none, and of other
+    calls."""
     return call.op.get_attr(name) if isinstance(call.op, tvm.ir.Op) else None
 
 

@@ -41,7 +41,8 @@ def describe_inputs(mod: tvm.IRModule, given: Collection[str] = ()) -> list[dict
 
 
 def random_inputs(descriptions: Iterable[dict], seed: int) -> dict[str, np.ndarray]:
-    """Arrays by name for describe_inputs' answer; the same for equal descriptions and seeds."""
+    """Return arrays by name for describe_inputs' answer; the same for equal descriptions and
+    seeds."""
     generator = np.random.default_rng(seed)
     return {d["name"]: random_tensor(d, generator) for d in descriptions}
 
@@ -62,7 +63,7 @@ def random_weights(
 
 
 def random_tensor(description: dict[str, Any], generator: np.random.Generator) -> np.ndarray:
-    """A numpy array for one description of describe_inputs."""
+    """Return a numpy array for one description of describe_inputs."""
     shape, dtype = tuple(description["shape"]), np.dtype(description["dtype"])
     low: Any = description.get("low")
     high: Any = description.get("high")
@@ -87,7 +88,8 @@ def random_tensor(description: dict[str, Any], generator: np.random.Generator) -
 
 
 def _corners(description: dict, generator: np.random.Generator) -> np.ndarray:
-    """Rows of a box's least corner and its greatest, behind the number of its image for regions."""
+    """Return the rows of a box's least corner and its greatest, behind the number of its image for
+    regions."""
     shape = tuple(description["shape"])
     is_region = description["form"] == "regions"
     scale = np.array(description["extent"] if is_region else (1.0, 1.0))
@@ -126,7 +128,7 @@ def _describe(param: _expr.Var, needs: dict[_expr.Var, Need]) -> dict:
 
 
 def _limits(need: Need, dtype: str) -> tuple[float, float]:
-    """Both limits of a need of which one at least is given, within those of the type."""
+    """Return both limits of a need of which one at least is given, within those of the type."""
     low, high = need.low, need.high
     if low is None:
         low = 0 if high is None else min(0, high)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of a PassContext changes a build, as JSON for workers.
+"""The part of a PassContext that changes a build, as JSON for workers.
 Test: candidate/test_pass_context.py.
 
 Instruments stay behind: they watch a build. So do Collage's own options, but for what a build asks.
@@ -20,7 +20,8 @@ _NODE = "tvm_node"
 
 
 def context_to_json(context: tvm.transform.PassContext) -> tuple[dict[str, Any], list[str]]:
-    """Keywords for `context_from_json`, empty for defaults, and the names of entries left out.
+    """Return the keywords for `context_from_json`, empty for defaults, and the names of entries
+    left out.
 
     Left out are entries that hold code, as `tir.add_lower_pass`.
     """
@@ -45,7 +46,7 @@ def context_to_json(context: tvm.transform.PassContext) -> tuple[dict[str, Any],
 
 
 def context_from_json(fields: dict[str, Any]) -> tvm.transform.PassContext:
-    """The current PassContext with `fields` in place of its own."""
+    """Return the current PassContext with `fields` in place of its own."""
     config = {name: _restored(value) for name, value in fields.get("config", {}).items()}
     return tvm.transform.PassContext(
         opt_level=tvm.transform.PassContext.current().opt_level,
@@ -54,7 +55,7 @@ def context_from_json(fields: dict[str, Any]) -> tvm.transform.PassContext:
 
 
 def _plain(value: Any) -> Any:
-    """JSON for a config entry; TypeError when it has none."""
+    """Return JSON for a config entry; TypeError when it has none."""
     if isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, (str, tvm.runtime.String)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators read numbers as places, shapes or structure, and what numbers they can take.
+"""Operators that read numbers as places, shapes or structure, and what numbers they can take.
 
 A wrong one of these crashes the process, or reads what is not there; and constants of this kind
 decide how long an operator takes. READS has the operators that read them, RANGES those that some
@@ -17,22 +17,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 
 
 class Need(NamedTuple):
-    """Numbers from `low` to `high`, both included; None for no limit.
+    """The numbers that an operator can take."""
 
-    form: "" for any, "positive" for floats above zero, "pointers" for ascending ones from low to
-    high, "regions" for rows of an image's number and two corners, "boxes" for rows of two corners
-    in [0, 1]; `extent` is a region's largest (x, y). decides: do they say where, how much or in
-    what order is computed, so that time depends on them?
-    """
-
-    low: float | None = None
-    high: float | None = None
+    low: float | None = None  # included; None for no limit
+    high: float | None = None  # included; None for no limit
+    # "" for any, "positive" for floats above zero, "pointers" for ascending ones from low to high,
+    # "regions" for rows of an image's number and two corners, "boxes" for rows of two corners in
+    # [0, 1]
     form: str = ""
-    extent: tuple[float, float] = (0.0, 0.0)
+    extent: tuple[float, float] = (0.0, 0.0)  # a region's largest (x, y)
+    # do they say where, how much or in what order is computed, so that time depends on them?
     decides: bool = True
 
     def limits(self) -> tuple[float, float]:
@@ -52,8 +51,8 @@ def names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def shape_of(node: Any) -> list[int] | None:
-    """The fixed shape of a tensor, or None when it is not known or no tensor."""
+def shape_of(node: relay.Expr) -> list[int] | None:
+    """Return the fixed shape of a tensor, or None when it is not known or no tensor."""
     kind = type_of(node)
     if not isinstance(kind, tvm.ir.TensorType):
         return None
@@ -62,8 +61,8 @@ def shape_of(node: Any) -> list[int] | None:
     return [int(d) for d in kind.shape]
 
 
-def type_of(node: Any) -> Any:
-    """The type of an expression, None when it is not inferred."""
+def type_of(node: relay.Expr) -> Any:
+    """Return the type of an expression, None when it is not inferred."""
     if isinstance(node, _expr.Var) and node.type_annotation is not None:
         return node.type_annotation
     try:
@@ -81,16 +80,16 @@ def _smallest(shape: list[int] | None) -> int:
     return min(shape or [1], default=1)
 
 
-def _along(axis: Any, shape: list[int] | None) -> int:
+def _along(axis: int | None, shape: list[int] | None) -> int:
     if not shape:
         return 1
     return math.prod(shape) if axis is None else shape[int(axis)]
 
 
 def _axis_index(attr: str = "axis") -> Reads:
-    """The second operand indexes an axis of the first."""
+    """Read the second operand as indexes of an axis of the first."""
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         axis = getattr(call.attrs, attr)
         yield call.args[1], _below(_along(axis, shape_of(call.args[0])))
 
@@ -98,29 +97,30 @@ def _axis_index(attr: str = "axis") -> Reads:
 
 
 def _length_along(attr: str) -> Reads:
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         length = _along(getattr(call.attrs, attr), shape_of(call.args[0]))
         yield call.args[1], Need(0, length)
 
     return reads
 
 
-def _rows_of_indexes(call: Any) -> Iterator[tuple[Any, Need]]:
-    """Each row of the second operand indexes an axis of the first (gather_nd, scatter_nd)."""
+def _rows_of_indexes(call: relay.Call) -> Iterator[tuple[Any, Need]]:
+    """Yield the needs of rows that each index an axis of the first operand (gather_nd,
+    scatter_nd)."""
     shape, indexes = shape_of(call.args[0]) or [], shape_of(call.args[1]) or [1]
     first = int(getattr(call.attrs, "batch_dims", 0))
     yield call.args[1], _below(_smallest(shape[first : first + indexes[0]]))
 
 
-def _adv_index(call: Any) -> Iterator[tuple[Any, Need]]:
+def _adv_index(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     fields = fields_of(call.args[0])
     shape = shape_of(fields[0]) if fields else None
     for place, index in enumerate(fields[1:]):
         yield index, _below(shape[place] if shape else 1)
 
 
-def fields_of(node: Any) -> list[Any]:
-    """The expressions of a literal tuple; [] for another expression."""
+def fields_of(node: relay.Expr) -> list[Any]:
+    """Return the expressions of a literal tuple; [] for another expression."""
     return list(node.fields) if isinstance(node, _expr.Tuple) else []
 
 
@@ -128,7 +128,7 @@ def _fixed(**needs: tuple[float, float]) -> Reads:
     """Operands by position ("_1") that must be in a range whatever the call says."""
     pairs = [(int(place[1:]), Need(*limits)) for place, limits in needs.items()]
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         for place, need in pairs:
             if place < len(call.args):
                 yield call.args[place], need
@@ -137,29 +137,30 @@ def _fixed(**needs: tuple[float, float]) -> Reads:
 
 
 def _integers_only(low: int, high: int) -> Reads:
-    """The second operand of integer arithmetic: zero divisors and long shifts end a process."""
+    """Read the second operand of integer arithmetic: zero divisors and long shifts end a
+    process."""
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         if is_integer(call.args[1]):
             yield call.args[1], Need(low, high, decides=False)
 
     return reads
 
 
-def is_integer(node: Any) -> bool:
+def is_integer(node: relay.Expr) -> bool:
     dtype = str(getattr(type_of(node), "dtype", ""))
     return dtype.startswith(("int", "uint"))
 
 
-def _sparse_to_dense(call: Any) -> Iterator[tuple[Any, Need]]:
+def _sparse_to_dense(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     yield call.args[0], _below(_smallest([int(d) for d in call.attrs.output_shape]))
 
 
 def _compressed(columns: Callable[[Any, list[int]], int], first: int = 1) -> Reads:
-    """A matrix in compressed rows: operands `first` on are its data, columns and row pointers;
+    """Read a matrix in compressed rows: operands `first` on are its data, columns and row pointers;
     `columns(call, shape of its data)` says how many columns, of blocks where it has such."""
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         shape = shape_of(call.args[first]) or [1]
         yield call.args[first + 1], _below(columns(call, shape))
         yield call.args[first + 2], Need(0, shape[0], "pointers")
@@ -168,17 +169,17 @@ def _compressed(columns: Callable[[Any, list[int]], int], first: int = 1) -> Rea
 
 
 def _block_columns(axis: int) -> Callable[[Any, list[int]], int]:
-    def columns(call: Any, data: list[int]) -> int:
+    def columns(call: relay.Call, data: list[int]) -> int:
         return _along(axis, shape_of(call.args[0])) // (data[2] if len(data) == 3 else 1)
 
     return columns
 
 
-def _conv_columns(call: Any, data: list[int]) -> int:
+def _conv_columns(call: relay.Call, data: list[int]) -> int:
     return _block_columns(3 if str(call.attrs.layout) == "NHWC" else 1)(call, data)
 
 
-def _regions(call: Any) -> Iterator[tuple[Any, Need]]:
+def _regions(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     shape = shape_of(call.args[0]) or [1, 1, 1, 1]
     height, width = shape[1:3] if str(call.attrs.layout) == "NHWC" else shape[2:4]
     scale = float(call.attrs.spatial_scale) or 1.0
@@ -186,19 +187,19 @@ def _regions(call: Any) -> Iterator[tuple[Any, Need]]:
     yield call.args[1], Need(0, max(0, shape[0] - 1), "regions", extent)
 
 
-def _crop_and_resize(call: Any) -> Iterator[tuple[Any, Need]]:
+def _crop_and_resize(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     yield call.args[1], Need(0, 1, "boxes")
     yield call.args[2], _below(_along(0, shape_of(call.args[0])))
 
 
-def _non_max_suppression(call: Any) -> Iterator[tuple[Any, Need]]:
+def _non_max_suppression(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     boxes = _along(1, shape_of(call.args[0]))
     yield call.args[1], Need(0, boxes)
     yield call.args[2], _below(boxes)
     yield call.args[3], Need(1, boxes)
 
 
-def _unravel_index(call: Any) -> Iterator[tuple[Any, Need]]:
+def _unravel_index(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     yield call.args[1], Need(1, 16)
     if isinstance(call.args[1], _expr.Constant):
         yield call.args[0], _below(np.prod(call.args[1].data.numpy(), dtype="int64"))
@@ -206,20 +207,20 @@ def _unravel_index(call: Any) -> Iterator[tuple[Any, Need]]:
         yield call.args[0], ZERO
 
 
-def _nll_loss(call: Any) -> Iterator[tuple[Any, Need]]:
+def _nll_loss(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     shape = shape_of(call.args[0]) or [1]
     yield call.args[1], _below(shape[1] if len(shape) > 1 else shape[0])
 
 
-def _one_hot(call: Any) -> Iterator[tuple[Any, Need]]:
+def _one_hot(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     yield call.args[0], _below(int(call.attrs.depth))
 
 
-def _invert_permutation(call: Any) -> Iterator[tuple[Any, Need]]:
+def _invert_permutation(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     yield call.args[0], _below(_along(0, shape_of(call.args[0])))
 
 
-def _multipliers(call: Any) -> Iterator[tuple[Any, Need]]:
+def _multipliers(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     """fixed_point_multiply_per_axis: mantissas, and by how much they are shifted."""
     for place, high in ((1, 2**30), (2, 7), (3, 7)):
         yield call.args[place], Need(0, high, decides=False)
@@ -228,23 +229,24 @@ def _multipliers(call: Any) -> Iterator[tuple[Any, Need]]:
 def _positive(place: int) -> Reads:
     """Floats whose result is no number otherwise."""
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         yield call.args[place], Need(form="positive", decides=False)
 
     return reads
 
 
 def _anything(*places: int) -> Reads:
-    """Any numbers are safe, and decide what is computed (where a sample is taken from)."""
+    """Read any numbers: all are safe, and decide what is computed (where a sample is taken
+    from)."""
 
-    def reads(call: Any) -> Iterator[tuple[Any, Need]]:
+    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         for place in places:
             yield call.args[place], Need()
 
     return reads
 
 
-def _recurrence(call: Any) -> Iterator[tuple[Any, Need]]:
+def _recurrence(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     """Steps of each row, made up as all of them; a library may leave out states of zero."""
     steps = _along(0, shape_of(call.args[0]))
     yield call.args[3], Need(steps, steps)
@@ -365,5 +367,5 @@ PLAIN = names(
 
 
 def reading_ops() -> list[str]:
-    """For the pass: operators to which some numbers are places, shapes or structure."""
+    """List, for the pass, the operators to which some numbers are places, shapes or structure."""
     return list(READS)

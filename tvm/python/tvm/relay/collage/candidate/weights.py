@@ -9,7 +9,6 @@ Precondition: the module is a plain Relay module; pattern `match` expressions ke
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import tvm
@@ -34,15 +33,15 @@ WeightNames = dict[str, list[str]]
 
 
 def is_weight(node: relay.Expr) -> bool:
-    """Whether a Relay node is a constant whose values do not belong to a candidate's identity,
-    unless it is one of kept_constants."""
+    """Return whether a Relay node is a constant whose values do not belong to a candidate's
+    identity, unless it is one of kept_constants."""
     if not isinstance(node, _expr.Constant):
         return False
     return int(np.prod(node.data.shape, dtype=np.int64)) > SMALL_CONSTANT
 
 
 def weight_bytes(mod: tvm.IRModule) -> int:
-    """Bytes of the weights that are bound in a module, each counted once."""
+    """Return the bytes of the weights that are bound in a module, each counted once."""
     functions = [f for f in mod.functions.values() if isinstance(f, Function)]
     found = {node for f in functions for node in nodes_of(f.body, _expr.Constant)}
     return sum(size_of(node.data) for node in found if is_weight(node))
@@ -51,9 +50,9 @@ def weight_bytes(mod: tvm.IRModule) -> int:
 def kept_constants(
     functions: Iterable[Function], mod: tvm.IRModule | None = None
 ) -> set[_expr.Constant]:
-    """Constants whose values decide how long something takes, however large: indexes, row pointers
-    of sparse matrices, shapes. They belong to a candidate's identity, and it is measured with them.
-    """
+    """Return the constants whose values decide how long something takes, however large: indexes,
+    row pointers of sparse matrices, shapes. They belong to a candidate's identity, and it is
+    measured with them."""
     return leaves_read(functions, mod).constants
 
 
@@ -84,8 +83,8 @@ def extract_weights(mod: tvm.IRModule) -> tuple[tvm.IRModule, WeightNames]:
 
 
 def bind_weights(mod: tvm.IRModule, names: WeightNames, seed: int = 0) -> tvm.IRModule:
-    """Inverse of extract_weights up to values: the named parameters become constants again, with
-    normal random data that depends only on the seed and on the order of the names.
+    """Invert extract_weights up to values: the named parameters become constants again, with normal
+    random data that depends only on the seed and on the order of the names.
 
     They must be constants, not inputs: else the compiler packs weights in each run, not once.
     """
@@ -105,7 +104,7 @@ def bind_weights(mod: tvm.IRModule, names: WeightNames, seed: int = 0) -> tvm.IR
 
 
 def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
-    """A copy of `root` in which nodes that are keys of `replacement` are their values.
+    """Copy `root` with nodes that are keys of `replacement` as their values.
 
     A loop over the post order, not a recursion: a whole network is deeper than Python's stack.
     """
@@ -124,5 +123,5 @@ def replace_nodes(root: tvm.relay.Expr, replacement: dict) -> tvm.relay.Expr:
     return done.get(root, root)
 
 
-def _with_body(function: Function, params: Iterable[Any], body: Any) -> Function:
+def _with_body(function: Function, params: Iterable[relay.Var], body: relay.Expr) -> Function:
     return Function(list(params), body, function.ret_type, function.type_params, function.attrs)

@@ -127,7 +127,7 @@ def _text_of(error: Exception, options: argparse.Namespace) -> str:
 
 @contextlib.contextmanager
 def _warnings(options: argparse.Namespace) -> Iterator[None]:
-    """None of ours from a quiet command; of one whose progress is JSON all as lines of JSON."""
+    """Keep our warnings from a quiet command; print them as JSON lines where progress is JSON."""
     ours, root = logging.getLogger(LOGGER), logging.getLogger()
     before = ours.level
     is_json = is_json_lines(options)
@@ -153,7 +153,7 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
 
 
 def _say(text: str, options: argparse.Namespace) -> None:
-    """A line on standard error."""
+    """Print a line on standard error."""
     print(line_of(text, options), file=sys.stderr)
 
 
@@ -185,7 +185,7 @@ def make_parser() -> Parser:
 
 
 def _tell_of_each_other(leaves: Sequence[Parser]) -> None:
-    """Whose option it is that a command does not have."""
+    """Make each command name the others that have an option which it lacks."""
     having = collections.defaultdict(list)
     for leaf in leaves:
         for flag in leaf._option_string_actions:
@@ -195,7 +195,7 @@ def _tell_of_each_other(leaves: Sequence[Parser]) -> None:
 
 
 def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
-    """To a command that shows its progress."""
+    """Add the flag of JSON lines to a command that shows its progress."""
     progress = leaf._option_string_actions.get("--progress")
     if progress is not None:
         leaf.add_argument(
@@ -208,7 +208,7 @@ def _add_json_lines(leaf: argparse.ArgumentParser) -> None:
 
 
 def _leaves(parser: Parser) -> Iterator[Parser]:
-    """The parsers of commands that have no commands below them, each once."""
+    """Yield the parsers of commands that have no commands below them, each once."""
     inner = [each for each in parser._actions if isinstance(each, argparse._SubParsersAction)]
     if not inner:
         yield parser

@@ -18,12 +18,13 @@ from typing import Any
 from ..backends import find_backend, get_backend, list_backends, which_was_meant
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
 from ..errors import CollageError, OptionError, UnknownBackendError
+from .parser import Commands
 
 # That a row of the whole list names; several backends take a hundred, mostly the same.
 _MOST_OPERATORS = 10
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "list the backends: which can run here, why others cannot, what each takes"
     parser = commands.add_parser("backends", help=help, description=help)
     parser.add_argument(
@@ -89,12 +90,12 @@ def _available() -> list[Backend]:
 
 
 def _own_row(owner: Backend, own: OwnKernels) -> dict[str, Any]:
-    """Kernels of ours as JSON values, with the backend in whose parts they run."""
+    """Return the kernels of ours as JSON values, with the backend in whose parts they run."""
     return {**dataclasses.asdict(own), "owner": owner.name}
 
 
 def _own_text(owner: Backend, own: OwnKernels) -> str:
-    """The row of kernels of ours, which run inside another backend's parts."""
+    """Return the row of kernels of ours, which run inside another backend's parts."""
     return "\n".join(
         [
             f"{own.name}  kernels of Collage's own in parts of {owner.name}, "
@@ -130,19 +131,20 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
     return "\n".join(lines)
 
 
-def _as_option(value: Any) -> str:
-    """A default as Target's text has it."""
+def _as_option(value: object) -> str:
+    """Return a default as Target's text has it."""
     return str(int(value)) if isinstance(value, bool) else str(value) or "''"
 
 
 def _heads(names: list[str]) -> list[str]:
-    """Names that go on from a shorter one counted with it: "conv2d (12)"."""
+    """Return the names that go on from a shorter one counted with it: "conv2d (12)"."""
     counts = Counter(_head(name, frozenset(names)) for name in names)
     return [head if count == 1 else f"{head} ({count})" for head, count in counts.items()]
 
 
 def _head(name: str, names: frozenset[str]) -> str:
-    """The shortest of the names that `name` goes on from by an underscore, itself included."""
+    """Return the shortest of the names that `name` goes on from by an underscore, itself
+    included."""
     words = name.split("_")
     starts = ("_".join(words[:count]) for count in range(1, len(words) + 1))
     return next(start for start in starts if start in names)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import tvm
@@ -26,8 +26,8 @@ from ..exec.scratch import ScratchFolder
 from ..files.records import to_json
 from ..loaded import load
 from ..measure.peers import PEERS
-from ..measure.race.comparison import Comparison, compare, compare_plans
-from ..measure.race.race import Contestant
+from ..measure.race.comparison import Comparison, RightOutputs, compare_plans, compared
+from ..measure.race.race import Contestant, RaceOptions
 from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
 from ..report import make_console, plan_table, print_titled
@@ -41,11 +41,12 @@ from .building import (
     optimized,
     request_of,
 )
+from .parser import Commands
 
 OURS = "collage"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "measure a model with Collage beside onnxruntime and OpenVINO"
     usage = "%(prog)s MODEL [--library LIB.so] [--shape INPUT=DIMS] [options]"
     parser = commands.add_parser("bench", help=help, description=help, usage=usage)
@@ -94,8 +95,9 @@ def _run(options: argparse.Namespace) -> int:
             optimized(options, request=request).save_library(library)
         on_step = held.enter_context(steps("bench", chosen.progress))
         on_step("opening", 0, options.rounds)
+        race = RaceOptions(rounds=options.rounds, seed=chosen.seed)
         found = measure(
-            str(options.model), library, inputs, options.rounds, options.rtol, chosen.seed, on_step
+            str(options.model), library, inputs, rtol=options.rtol, race=race, on_step=on_step
         )
     rows = compare_plans(found, [name for name in PEERS if name not in left_out])
     if options.json:
@@ -112,9 +114,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def measure(
-    model: str, library: str, inputs: str, rounds: int, rtol: float, seed: int, on_step: OnStep
+    model: str, library: str, inputs: str, *, rtol: float, race: RaceOptions, on_step: OnStep
 ) -> list[Comparison]:
-    """Ours beside all peers that are installed, whose outputs are those to compare with."""
+    """Measure ours beside all peers that are installed, whose outputs are those to compare with."""
     threads = str(tvm.runtime.num_threads())
     environment = {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
     peers = [peer for peer in PEERS.values() if peer.is_installed()]
@@ -122,19 +124,18 @@ def measure(
         Contestant.of_library(OURS, library, inputs, environment=environment),
         *(peer.contestant(model, inputs, environment) for peer in peers),
     ]
-    return compare(
-        contestants,
-        [peer.name for peer in peers],
-        rounds,
-        rtol,
-        seed=seed,
+    race = dataclasses.replace(
+        race,
         on_round=lambda done, goal: on_step("measuring", done, goal),
-        on_wait=waiting(on_step, 0, rounds),
+        on_wait=waiting(on_step, 0, race.rounds),
     )
+    right = RightOutputs(references=[peer.name for peer in peers], rtol=rtol)
+    return compared(contestants, right, race)
 
 
 def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:
-    """Given by the option sample_inputs, else made up. OptionError, ModelError."""
+    """Return the inputs given by the option sample_inputs, else made-up ones. OptionError,
+    ModelError."""
     given = load_samples(request.chosen.sample_inputs)
     try:
         made_up = random_inputs(describe_inputs(request.mod, given), request.chosen.seed)

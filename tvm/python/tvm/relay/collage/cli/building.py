@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What commands that build a model share: its arguments, how it is loaded, its targets, the options
-of the one table as flags. Test: cli/test_compile.py.
+"""Parts that commands which build a model share: arguments, loading, targets, options as flags.
+Test: cli/test_compile.py.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from ..messages.progress import one_step
 from ..optimizer import optimize
 from ..options import CollageOptions
 from ..options.flags import add_flags, values_of
+from ..plans.placement import Placement
 from ..result import Result
 from .parser import line_of
 
@@ -40,7 +41,7 @@ _logger = logging.getLogger(__name__)
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:
-    """The model, and what it leaves open."""
+    """Add the arguments for the model, and for what it leaves open."""
     parser.add_argument(
         "model", type=Path, metavar="MODEL", help="an ONNX file, or another that tvmc reads"
     )
@@ -64,7 +65,7 @@ def add_shape(parser: argparse.ArgumentParser) -> None:
 
 
 def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) -> None:
-    """Targets, and a flag for each option but those left out."""
+    """Add the targets, and a flag for each option but those left out."""
     parser.add_argument(
         "--backends",
         metavar="A,B",
@@ -82,13 +83,13 @@ def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) ->
 
 
 def is_onnx(options: argparse.Namespace) -> bool:
-    """By what the model's format is called, or by the file's ending."""
+    """Return whether the model is ONNX by the format that was named, or by the file's ending."""
     ending: str = options.model_format or options.model.suffix.removeprefix(".")
     return ending.lower() == "onnx"
 
 
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
-    """Module and parameters. ModelError for what cannot be read."""
+    """Load module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
     if reason := why_no_file(path):
         raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
@@ -125,7 +126,7 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
 
 
 def options_of(options: argparse.Namespace) -> CollageOptions:
-    """Those that the flags set; nothing is shown of progress where little is to be said."""
+    """Return the options that the flags set; no progress is shown where little is to be said."""
     values = values_of(options, "")
     if options.quiet:
         values.setdefault("progress", "quiet")
@@ -135,7 +136,7 @@ def options_of(options: argparse.Namespace) -> CollageOptions:
 
 
 def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Target]:
-    """Host and backends; OptionError and those of parse_targets for what is none."""
+    """Return host and backends; OptionError and those of parse_targets for what is none."""
     try:
         host = host_named(options.host, "--host")
         if options.backends is None:
@@ -150,7 +151,7 @@ def targets_of(options: argparse.Namespace, chosen: CollageOptions) -> list[Targ
 
 
 class BuildRequest(NamedTuple):
-    """What a command builds: a model of fixed shapes, for targets, by options."""
+    """A command's build: a model of fixed shapes, for targets, by options."""
 
     mod: tvm.IRModule
     params: dict[str, Any] | None
@@ -159,7 +160,7 @@ class BuildRequest(NamedTuple):
 
 
 def request_of(options: argparse.Namespace) -> BuildRequest:
-    """What the command line asks for; the targets are looked at before the model is imported.
+    """Return what the command line asks for; targets are read before the model is imported.
     CollageError."""
     chosen = options_of(options)
     targets = targets_of(options, chosen)
@@ -174,9 +175,11 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
 
 
 def optimized(
-    options: argparse.Namespace, placement: Any = None, request: BuildRequest | None = None
+    options: argparse.Namespace,
+    placement: Placement | None = None,
+    request: BuildRequest | None = None,
 ) -> Result:
-    """The model's result; see optimize."""
+    """Return the model's result; see optimize."""
     mod, params, targets, chosen = request or request_of(options)
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
@@ -184,7 +187,7 @@ def optimized(
 
 
 def library_path(text: str) -> str:
-    """The type of a library to write."""
+    """Check the path of a library to write, as an argument's type."""
     if not text.endswith(".so"):
         raise argparse.ArgumentTypeError(f"{text!r} is no name of a library: end it in .so")
     if os.path.basename(text).removesuffix(".so") in _MODULES:

@@ -19,13 +19,13 @@ from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "show how much is kept on disk, or remove it"
     parser = commands.add_parser("cache", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
@@ -81,13 +81,13 @@ def _check_is_ours(store: Path | None) -> None:
 
 
 def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """What there is, told of: many files may be left."""
+    """List the files of records that there are, with progress: many may be left."""
     with one_step("cache", "adding up sizes", options.progress):
         return list(_each(options.store))
 
 
 def _each(store: str) -> Iterator[dict[str, Any]]:
-    """The store of costs, and folders that killed processes left."""
+    """Yield the store of costs, and folders that killed processes left."""
     path, _ = store_path(store)
     if path is not None:
         size = sum(map(_bytes, _files_of(path)))
@@ -104,7 +104,8 @@ def _files_of(store: Path | None) -> list[Path]:
 
 
 def _folder_bytes(folder: Path) -> int:
-    """Of the files in it; a folder that another process removes meanwhile has none."""
+    """Return the bytes of a folder's files; 0 for a folder that another process removes
+    meanwhile."""
     return sum(_bytes(Path(at, name)) for at, _, names in os.walk(folder) for name in names)
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from typing import Any
 
 from ..compile import build_whole, host_target, prepare
 from ..compile.executors import executor_of
@@ -19,10 +18,10 @@ from ..plans.graph_search import EndToEnd
 from ..plans.original import check
 from ..plans.sample_inputs import check_samples, load_samples
 from .building import add_model, load_model
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "compare a model's outputs with those of the runtime that its file is made for"
     parser = commands.add_parser("check", help=help, description=help)
     add_model(parser)

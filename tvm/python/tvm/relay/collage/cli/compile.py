@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 from collections.abc import Callable
-from typing import Any
 
 from ..files.text import check_file_path, write_report
 from ..messages.progress import one_step
@@ -21,6 +20,7 @@ from ..report import Report, agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
 from .building import add_build, add_model, library_path, optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
+from .parser import Commands
 
 # What a build by a decision depends on, which measures nothing.
 _OF_REPLAY = {
@@ -33,7 +33,7 @@ _OF_REPLAY = {
 }
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     def add(name: str, run: Callable[..., int], takes: str, help: str) -> argparse.ArgumentParser:
         usage = f"%(prog)s {takes} [--shape INPUT=DIMS] [options]"  # all flags would fill a screen
         parser = commands.add_parser(name, help=help, description=help, usage=usage)
@@ -136,7 +136,7 @@ def _replay(options: argparse.Namespace) -> int:
 
 
 def _report_path(options: argparse.Namespace) -> str | None:
-    """The file of the option `report`, which the build has written."""
+    """Return the file of the option `report`, which the build has written."""
     return getattr(options, "collage_report", None)
 
 

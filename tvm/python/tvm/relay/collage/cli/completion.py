@@ -9,10 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
-from typing import Any
+
+from .parser import Commands
 
 
-def add_parser(commands: Any, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
+def add_parser(commands: Commands, make_parser: Callable[[], argparse.ArgumentParser]) -> None:
     help = "print a script by which a shell completes commands and flags"
     parser = commands.add_parser(
         "completion",

@@ -37,12 +37,12 @@ class Decision(NamedTuple):
 
 
 def side_file(placement: str | os.PathLike) -> str:
-    """Where the report of a placement's file lies."""
+    """Return where the report of a placement's file lies."""
     return f"{os.fspath(placement)}.report"
 
 
 def check_decision_path(path: str | os.PathLike) -> None:
-    """Whether --save-placement can write its two files there. OptionError."""
+    """Check that --save-placement can write its two files there. OptionError."""
     check_file_path(os.fspath(path), "--save-placement")
     check_file_path(side_file(path), "the report of --save-placement")
 
@@ -54,7 +54,8 @@ def write_decision(path: str | os.PathLike, placement: Placement, report: Report
 
 
 def read_decision(path: str | os.PathLike) -> Decision:
-    """Of any of the three, to be told of. CollageError that says what the file is, or lacks."""
+    """Read a decision from any of the three kinds of file. CollageError that says what the file is,
+    or lacks."""
     path = os.fspath(path)
     value = _read(path)
     if not is_placement(value):
@@ -72,8 +73,8 @@ def read_decision(path: str | os.PathLike) -> Decision:
 
 
 def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:
-    """A placement's own, or of a report or library that of a plan: what ships, or the one named.
-    PlacementError."""
+    """Return a placement's own, or of a report or library that of a plan: what ships, or the one
+    named. PlacementError."""
     path = os.fspath(path)
     value = _read(path)
     if is_placement(value):
@@ -107,7 +108,7 @@ def search_of(path: str | os.PathLike, placement: Placement) -> Report | None:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """A placement's or a report's JSON value, also of a library. CollageError."""
+    """Return a placement's or a report's JSON value, also of a library. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}; " + _SHOULD_BE)
     try:
@@ -129,7 +130,7 @@ def _read(path: str) -> dict[str, Any]:
 
 
 def _of_model(path: str) -> str:
-    """What to do first where a model was named."""
+    """Return what to do first where a model was named."""
     return (
         f"compile it, `collage compile {path} -o LIB.so` with the same --shape if any, and name "
         "LIB.so"

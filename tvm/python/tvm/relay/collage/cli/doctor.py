@@ -9,16 +9,16 @@ from __future__ import annotations
 import argparse
 import json
 import textwrap
-from typing import Any
 
 from ..doctor import examine, read_machine
+from ..doctor.checks import Finding
 from ..messages.progress import one_step
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 _WIDTH = 100
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "check whether this machine is fit to measure on: cores, noise, backends, store"
     parser = commands.add_parser("doctor", help=help, description=help)
     parser.add_argument("--target", default="", help="a host target to check, else the usual one")
@@ -48,8 +48,8 @@ def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' * (count != 1)}"
 
 
-def _row(name: str, finding: Any) -> str:
-    """The finding under its state and name, the advice below it."""
+def _row(name: str, finding: Finding) -> str:
+    """Return the finding under its state and name, the advice below it."""
     head = f"{finding.state:<8} {name:<13} "
     indent = " " * len(head)
     lines = [textwrap.fill(finding.found, _WIDTH, initial_indent=head, subsequent_indent=indent)]

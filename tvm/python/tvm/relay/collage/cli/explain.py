@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import argparse
 import os
-from typing import Any
 
 from ..files.text import json_text
 from ..messages.progress import one_step
 from ..report.explain import explain
 from ..report.explain_lines import explain_lines
 from .decisions import READS, read_decision
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "say why each part runs where it does, and why this plan ships"
     parser = commands.add_parser("explain", help=help, description=help)
     parser.add_argument("decision", metavar="FILE", help="a library, a report or a placement")

@@ -10,12 +10,14 @@ import itertools
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ..errors import did_you_mean
 from ..messages.progress import KINDS
 from ..process_wide.logs import json_line
 
+# What a parser's add_subparsers() gives: each command adds its own parser to it.
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
 # Where the parsed arguments of a command have it, if it shows its progress.
 _PROGRESS = ("progress", "collage_progress")
 # Of the commands that have an option, those that are named.
@@ -23,13 +25,10 @@ _MOST_NAMED = 3
 
 
 class Parser(argparse.ArgumentParser):
-    """Its commands have parsers of the same class.
+    """A parser whose commands have parsers of the same class."""
 
-    reads: what the command's file is, told where an option of another command is given. elsewhere:
-    commands by the options that they have and this one may not have.
-    """
-
-    reads = ""
+    reads = ""  # what the command's file is, told where an option of another command is given
+    # commands by the options that they have and this one may not have
     elsewhere: Mapping[str, Sequence[str]] = MappingProxyType({})
 
     def error(self, message: str) -> NoReturn:
@@ -38,8 +37,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(
         self, args: Iterable[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """As argparse's, which leaves what it does not know to the parser above, and asks for what
-        is missing first: an error here."""
+        """Parse as argparse does, which leaves what it does not know to the parser above; ask for
+        what is missing first: an error here."""
         args = sys.argv[1:] if args is None else list(args)
         self._check_flags(args)
         found, unknown = super().parse_known_args(args, namespace)
@@ -48,7 +47,7 @@ class Parser(argparse.ArgumentParser):
         return found, unknown
 
     def _check_flags(self, args: Sequence[str]) -> None:
-        """Whether each --flag, those of a command excepted, is one or begins one."""
+        """Check that each --flag, those of a command excepted, is one or begins one."""
         known = self._option_string_actions
         own: Iterable[str] = itertools.takewhile(lambda arg: arg != "--", args)
         if self._subparsers is not None:
@@ -60,7 +59,7 @@ class Parser(argparse.ArgumentParser):
                 self.error(f"unrecognized option {name}{self._instead_of(name)}")
 
     def _instead_of(self, name: str) -> str:
-        """What may have been meant by an option that the command does not have."""
+        """Return what may have been meant by an option that the command does not have."""
         if name not in self.elsewhere:
             return did_you_mean(name, self._option_string_actions)
         having = self.elsewhere[name]
@@ -71,7 +70,7 @@ class Parser(argparse.ArgumentParser):
         reads = self.reads and f"; {self.prog} reads {self.reads}"
         return f", which belongs to {commands}{reads}"
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
@@ -80,7 +79,8 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_progress(parser: argparse.ArgumentParser) -> None:
-    """To a command that works for more than a second, and does not have the options of Collage."""
+    """Add the progress flag to a command that works for more than a second, and does not have the
+    options of Collage."""
     parser.add_argument(
         "--progress",
         choices=KINDS,
@@ -90,10 +90,10 @@ def add_progress(parser: argparse.ArgumentParser) -> None:
 
 
 def is_json_lines(options: argparse.Namespace) -> bool:
-    """Whether all of the command's standard error is JSON."""
+    """Return whether all of the command's standard error is JSON."""
     return any(getattr(options, name, None) == "json" for name in _PROGRESS)
 
 
 def line_of(text: str, options: argparse.Namespace) -> str:
-    """What went wrong, as the command tells it."""
+    """Return what went wrong, as the command tells it."""
     return json_line("error", text) if is_json_lines(options) else f"collage: {text}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
 
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path
@@ -25,10 +24,10 @@ from ..report import (
     write_form,
 )
 from .decisions import READS, check_decision_path, placement_in, read_decision, write_decision
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "show what ships and how fast it is, as text, page or picture"
     parser = commands.add_parser("report", help=help, description=help)
     file = "a library, a report or a placement"

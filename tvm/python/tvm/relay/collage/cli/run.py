@@ -24,14 +24,14 @@ from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import Samples, load_samples
 from ..report.facts import time_text
-from .parser import add_progress
+from .parser import Commands, add_progress
 
 # Timed runs: at least so many, and for so long.
 _LEAST_RUNS, _SECONDS = 10, 2.0
 _SHOWN = 6
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "run a library on given or made-up inputs"
     parser = commands.add_parser("run", help=help, description=help)
     parser.add_argument(
@@ -102,7 +102,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def inputs_for(runner: Runner, given: Samples, seed: int) -> dict[str, np.ndarray]:
-    """Arrays by name: those given, the others made up. OptionError for one that does not fit."""
+    """Return arrays by name: those given, the others made up. OptionError for one that does not
+    fit."""
     generator = np.random.default_rng(seed)
     known = {info.name: info for info in runner.inputs}
     for name, array in given.items():
@@ -118,7 +119,7 @@ def inputs_for(runner: Runner, given: Samples, seed: int) -> dict[str, np.ndarra
 
 
 def timed(runner: Runner, inputs: dict[str, np.ndarray]) -> tuple[int, Interval]:
-    """Runs, and the median of their seconds with its interval."""
+    """Time it; return the number of runs, and the median of their seconds with its interval."""
     samples: list[float] = []
     until = time.perf_counter() + _SECONDS
     while len(samples) < _LEAST_RUNS or time.perf_counter() < until:
@@ -129,7 +130,7 @@ def timed(runner: Runner, inputs: dict[str, np.ndarray]) -> tuple[int, Interval]
 
 
 def _made_up(info: TensorInfo, generator: np.random.Generator) -> np.ndarray:
-    """Normal random numbers; of integers zeros and ones, which are good as most indices."""
+    """Make up normal random numbers; of integers zeros and ones, which are good as most indices."""
     if info.dtype.kind in "iub":
         return generator.integers(2, size=info.shape).astype(info.dtype)
     return generator.standard_normal(info.shape, dtype="float32").astype(info.dtype)

@@ -11,7 +11,7 @@ import contextlib
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +26,17 @@ from ..store.explain import explain, measured_before, of_other_versions, summary
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
-from .parser import add_progress, is_json_lines
+from .parser import Commands, add_progress, is_json_lines
 
 _logger = logging.getLogger(__name__)
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "look into the store of measured times, or move them between stores"
     parser = commands.add_parser("store", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)
 
-    def add(name: str, run: Any, help: str) -> argparse.ArgumentParser:
+    def add(name: str, run: Callable[..., int], help: str) -> argparse.ArgumentParser:
         action = actions.add_parser(name, help=help, description=help)
         action.add_argument("--store", default="", help="its file, by default the user's own")
         action.add_argument("--json", action="store_true", help="print JSON")
@@ -112,7 +112,7 @@ def _path(options: argparse.Namespace) -> Path:
 
 
 def _working(options: argparse.Namespace, file: object) -> contextlib.AbstractContextManager[None]:
-    """Around what may last, with a store of many costs."""
+    """Return a block around what may last, with a store of many costs."""
     return one_step("store", str(file), options.progress)
 
 
@@ -243,7 +243,7 @@ def _shipped(options: argparse.Namespace) -> int:
 
 
 def _made_text(facts: dict[str, Any]) -> str:
-    """How a file of schedules was made; it is a log, which need not say."""
+    """Say how a file of schedules was made; it is a log, which need not say."""
     if not facts:
         return "the file does not say how it was made"
     nets = ", ".join(

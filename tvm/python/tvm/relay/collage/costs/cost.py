@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate costs, or why that is not known; failures are data.
+"""Costs of candidates, or why one is not known; failures are data.
 
 Test: costs/test_cost.py.
 """
@@ -17,7 +17,7 @@ from .statistics import median_interval, upper_quartile
 
 
 class CostStatus(enum.StrEnum):
-    """How a cost came about, or what went wrong; in files and reports its text."""
+    """The way in which a cost came about, or what went wrong; in files and reports its text."""
 
     UNKNOWN = "unknown"
     MEASURED = "measured"
@@ -38,7 +38,7 @@ class CostStatus(enum.StrEnum):
 
     @property
     def has_seconds(self) -> bool:
-        """Whether a candidate of this status may be part of a plan."""
+        """Return whether a candidate of this status may be part of a plan."""
         return self in (CostStatus.MEASURED, CostStatus.ESTIMATED)
 
     @property
@@ -59,7 +59,7 @@ UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 @dataclasses.dataclass(frozen=True)
 class PartCost:
-    """What a part costs alone, as the pass is told it, and a placement keeps it."""
+    """The cost of a part alone, as the pass is told it and a placement keeps it."""
 
     status: CostStatus = dataclasses.field(metadata={"meaning": "as in docs/measuring.md"})
     seconds: float | None = dataclasses.field(
@@ -77,7 +77,7 @@ class PartCost:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the candidate may be part of a plan."""
+        """Return whether the candidate may be part of a plan."""
         return self.status.has_seconds
 
     @property
@@ -85,7 +85,7 @@ class PartCost:
         return self.status.is_failure
 
     def Summary(self) -> str:
-        """One line: "measured 1.23 ms", "timeout: after 60 s"."""
+        """Return one line: "measured 1.23 ms", "timeout: after 60 s"."""
         if self.seconds is None:
             return f"{self.status}: {self.message}" if self.message else self.status
         text = f"{self.status} {format_seconds(self.seconds)}"
@@ -146,7 +146,8 @@ class Cost:
     def measured(
         cls, samples: Sequence[float], border_seconds: float = 0.0, by_quartile: bool = True
     ) -> Cost:
-        """From samples in seconds; any that is not > 0 and at most 1e6 makes it run_failed.
+        """Make a cost from samples in seconds; any that is not > 0 and at most 1e6 makes it
+        run_failed.
 
         by_quartile: of a noisy cost the upper quartile counts; False keeps the median, for what is
         compared by paired samples.
@@ -165,12 +166,12 @@ class Cost:
 
     @classmethod
     def given(cls, seconds: float) -> Cost:
-        """A measured cost of which somebody tells the seconds alone."""
+        """Make a measured cost of which somebody tells the seconds alone."""
         return cls(CostStatus.MEASURED, seconds, seconds, seconds)
 
     @classmethod
     def estimated(cls, seconds: float, message: str = "") -> Cost:
-        """A cost that was computed, given or mocked; nothing was run."""
+        """Make a cost that was computed, given or mocked; nothing was run."""
         return cls(CostStatus.ESTIMATED, seconds, seconds, seconds, message=message)
 
     @classmethod
@@ -179,29 +180,29 @@ class Cost:
 
     @property
     def is_usable(self) -> bool:
-        """Whether the candidate may be part of a plan."""
+        """Return whether the candidate may be part of a plan."""
         return self.status.has_seconds
 
     @property
     def is_noisy(self) -> bool:
-        """Whether it is measured, but the median is known badly."""
+        """Return whether it is measured, but the median is known badly."""
         return self.status == CostStatus.MEASURED and self.spread > _WIDE
 
     @property
     def is_busy(self) -> bool:
-        """Whether a busy machine may have made it what it is."""
+        """Return whether a busy machine may have made it what it is."""
         return self.load > 0
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Those of FLAGS that it has."""
+        """Return the FLAGS that it has."""
         is_estimated = self.status is CostStatus.ESTIMATED
         has = (is_estimated, self.is_noisy, self.is_busy, self.unverified)
         return tuple(itertools.compress(FLAGS, has))
 
     @property
     def remarks(self) -> str:
-        """All that is to be known of it beside its figures, for people."""
+        """Return what is to be known of it beside its figures, for people."""
         if not self.is_noisy:
             return self.message
         why = "too few samples to bound the median" if self.low is None else "the machine was busy"
@@ -210,8 +211,8 @@ class Cost:
 
     @property
     def spread(self) -> float:
-        """Full width of the interval as a share of the median; 0 without seconds, infinite where
-        seconds have no interval."""
+        """Return the full width of the interval as a share of the median; 0 without seconds,
+        infinite where seconds have no interval."""
         median = self.seconds if self.median is None else self.median
         if not median:
             return 0.0
@@ -224,7 +225,7 @@ class Cost:
         return self.status.is_failure
 
     def Summary(self) -> str:
-        """One line for logs and tables."""
+        """Return one line for logs and tables."""
         busy = f", machine busy (others took {self.load:.0%})" if self.is_busy else ""
         if not self.is_usable or self.seconds is None:
             return (f"{self.status}: {self.message}" if self.message else self.status) + busy
@@ -241,13 +242,13 @@ class Cost:
         return text + (f" ({self.remarks})" if self.remarks else "")
 
     def to_json(self) -> dict[str, Any]:
-        """A dict of JSON values, without the fields that stand at their defaults."""
+        """Return a dict of JSON values, without the fields that stand at their defaults."""
         defaults = {f.name: f.default for f in dataclasses.fields(self)}
         return {k: v for k, v in dataclasses.asdict(self).items() if v != defaults[k]}
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> Cost:
-        """Inverse of to_json; ValueError for fields that this version does not know."""
+        """Invert to_json; ValueError for fields that this version does not know."""
         unknown = set(fields) - {f.name for f in dataclasses.fields(cls)}
         if unknown or "status" not in fields:
             raise ValueError(f"not a cost: {sorted(fields)}")
@@ -255,12 +256,14 @@ class Cost:
 
 
 def unit_of(seconds: float) -> str:
-    """In which people read it. What rounds to a thousand of one unit is one of the next."""
+    """Return the unit in which people read it. What rounds to a thousand of one unit is one of the
+    next."""
     return next((unit for unit, scale in UNITS.items() if seconds >= 0.9995 * scale), "ns")
 
 
 def format_seconds(seconds: float, unit: str = "") -> str:
-    """Three significant digits with its unit, or with the one that is given: 1.23 ms."""
+    """Write three significant digits with the seconds' unit, or with the one that is given: 1.23
+    ms."""
     unit = unit or unit_of(seconds)
     told = seconds / UNITS[unit]
     return f"{told:{'.0f' if abs(told) >= 999.5 else '.3g'}} {unit}"

@@ -22,8 +22,8 @@ MOST_IN_A_ROW = 3
 
 
 def failed_cost(reply: Reply, step: str, raised: CostStatus) -> Cost:
-    """For a reply whose outcome is not "ok"; `step` begins the message, `raised` is the status when
-    the step ended by an exception."""
+    """Return the cost for a reply whose outcome is not "ok"; `step` begins the message, `raised` is
+    the status when the step ended by an exception."""
     if reply.fault:
         status = CostStatus.MACHINE_FAULT
     elif reply.outcome == "timeout":

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import tvm
+from tvm import relay
 
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, nodes_of, tensors_of
@@ -31,24 +32,19 @@ Run = Callable[[], Any]
 
 @dataclasses.dataclass(frozen=True)
 class KernelStep:
-    """A step of a part that its backend can run by several kernels.
-
-    text: all that decides how long it takes, in the backend's own words. label: for people.
-    kernels: their names, first the one that runs unless another is chosen. sizes: elements of its
-    tensors; a part without a tensor of each size cannot have the step. budget_seconds: how long
-    its kernels are timed together; those that are far slower drop out before. stands_for: the text
-    of a step of parts that are not timed, which run by the kernel on which all steps agree that
-    stand for it; "" for none. is_last: whether it is timed by the kernels that were chosen for the
-    other steps, which its text names.
-    """
+    """A step of a part that its backend can run by several kernels."""
 
     backend: str
-    text: str
-    label: str
-    kernels: tuple[str, ...]
+    text: str  # all that decides how long it takes, in the backend's own words
+    label: str  # for people
+    kernels: tuple[str, ...]  # names, first the one that runs unless another is chosen
+    # elements of its tensors; a part without a tensor of each size cannot have the step
     sizes: frozenset[int] = frozenset()
-    budget_seconds: float = 0.5
+    budget_seconds: float = 0.5  # of timing all kernels; those that are far slower drop out before
+    # the text of a step of parts that are not timed, which run by the kernel on which all steps
+    # agree that stand for it; "" for none
     stands_for: str = ""
+    # whether it is timed by the kernels chosen for the other steps, which its text names
     is_last: bool = False
 
     @property
@@ -58,20 +54,16 @@ class KernelStep:
 
 
 def kernel_key(text: str) -> str:
-    """The key of the step of a text."""
+    """Return the key of the step of a text."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class KernelRuns(NamedTuple):
-    """Runs of a step by one of its kernels.
+    """Runs of a step by one of its kernels."""
 
-    `open` makes one on weights of its own, of so many bytes (0: one copy will do), which its first
-    run may pack. arrays: what each of them reads and writes beside.
-    """
-
-    open: Callable[[], Run]
-    weight_bytes: int
-    arrays: Sequence[tvm.nd.NDArray]
+    open: Callable[[], Run]  # makes one on weights of its own, which its first run may pack
+    weight_bytes: int  # of these weights; 0: one copy will do
+    arrays: Sequence[tvm.nd.NDArray]  # what each of them reads and writes beside
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +92,7 @@ class KernelTrial:
         return json.dumps({"kernel": self.kernel})
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         return f"{self.backend}: {self.step.label} by {self.kernel}"
 
 
@@ -134,11 +126,11 @@ class KernelChoice:
 
     @property
     def is_usual(self) -> bool:
-        """Whether it runs without being chosen."""
+        """Return whether it runs without being chosen."""
         return bool(self.tried) and self.kernel == self.tried[0].name
 
     def times(self) -> str:
-        """What it was chosen by, for people; "" where nobody says."""
+        """Return the times that it was chosen by, for people; "" where nobody says."""
         return ", ".join(tried.Summary() for tried in self.tried)
 
     def Summary(self) -> str:
@@ -146,7 +138,7 @@ class KernelChoice:
 
 
 def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
-    """The usual kernel of a step, or the fastest where that is surely faster."""
+    """Choose the usual kernel of a step, or the fastest where that is surely faster."""
     usual = step.kernels[0]
     working = [name for name in step.kernels if costs[name].is_usable]
     if usual in working:
@@ -157,8 +149,8 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
 
 
 def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> list[KernelChoice]:
-    """The choices for parts that were not timed, by those of the steps that stand for theirs, in
-    the same order: none where these disagree, or agree on the usual kernel."""
+    """Return the choices for parts that were not timed, by those of the steps that stand for
+    theirs, in the same order: none where these disagree, or agree on the usual kernel."""
     found: dict[tuple[str, str], list[KernelChoice]] = {}
     for step, choice in zip(steps, choices, strict=True):
         if step.stands_for:
@@ -171,7 +163,7 @@ def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> l
 
 
 def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
-    """By a share that counts, and by more than either is uncertain."""
+    """Return whether it is faster by a share that counts, and by more than either is uncertain."""
     if cost.high is None or usual.low is None or cost.high >= usual.low:
         return False
     return (cost.seconds or 0.0) < _SHARE * (usual.seconds or 0.0)
@@ -182,13 +174,13 @@ def _part_cost(cost: Cost) -> PartCost:
 
 
 def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:
-    """Those that change what runs, without the times: a candidate's key should not depend on more
-    than its kernels."""
+    """Return the choices that change what runs, without the times: a candidate's key should not
+    depend on more than its kernels."""
     return tuple(dataclasses.replace(choice, tried=()) for choice in choices if not choice.is_usual)
 
 
-def choices_of(function: Any, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
-    """Those that steps of a part (typed) may have; perhaps more, never fewer."""
+def choices_of(function: relay.Function, choices: Sequence[KernelChoice]) -> list[KernelChoice]:
+    """Return the choices that steps of a part (typed) may have; perhaps more, never fewer."""
     mine = [c for c in choices if c.backend == str(function.attrs["Compiler"])]
     if not mine:
         return []
@@ -210,8 +202,8 @@ def with_kernels(mod: tvm.IRModule, choices: Sequence[KernelChoice]) -> tvm.IRMo
     return result
 
 
-def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
-    """A part (typed) that says by which kernels its steps run."""
+def part_with_kernels(function: relay.Function, choices: Sequence[KernelChoice]) -> Any:
+    """Return a part (typed) that says by which kernels its steps run."""
     mine = choices_of(function, choices)
     chosen = {c.step: ["" if c.is_usual else c.kernel, c.times()] for c in mine}
     if not chosen:
@@ -219,13 +211,13 @@ def part_with_kernels(function: Any, choices: Sequence[KernelChoice]) -> Any:
     return function.with_attr(KERNELS, json.dumps(chosen, sort_keys=True))
 
 
-def kernels_in(function: Any) -> dict[str, tuple[str, str]]:
-    """What the function of a part says: (kernel, times for people) by the key of the step."""
+def kernels_in(function: relay.Function) -> dict[str, tuple[str, str]]:
+    """Read from the function of a part: (kernel, times for people) by the key of the step."""
     text = function.attrs.get(KERNELS) if function.attrs else None
     return {key: tuple(pair) for key, pair in json.loads(str(text)).items()} if text else {}
 
 
-def _tensor_sizes(function: Any) -> set[int | None]:
-    """Elements of the tensors that a part reads, makes or holds, and 1."""
+def _tensor_sizes(function: relay.Function) -> set[int | None]:
+    """Return the elements of the tensors that a part reads, makes or holds, and 1."""
     values = nodes_of(function, tvm.relay.Call, tvm.relay.Var, tvm.relay.Constant)
     return {1, *(elements_of(each) for value in values for each in tensors_of(value.checked_type))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far numbers may be off by rounding: a table, by the coarsest type inside, and a comparison.
+"""Bounds of rounding errors: a table, by the coarsest type inside, and a comparison.
 
 Assumption: rounding errors are independent, so they grow with the root of a sum's length; a table
 of three steps is enough, because wrong results are wrong by far more than rounding. A file of its

@@ -50,12 +50,12 @@ class Interval(NamedTuple):
         return text if self.is_bounded else f"{text} (too few rounds to be sure)"
 
     def to_json(self) -> dict[str, float | None]:
-        """By name; a bound that is infinite, which JSON cannot say, is None."""
+        """Return the bounds by name; an infinite one, which JSON cannot say, is None."""
         return {k: v if math.isfinite(v) else None for k, v in self._asdict().items()}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Interval:
-        """Inverse of to_json. TypeError, ValueError or KeyError for anything else."""
+        """Invert to_json. TypeError, ValueError or KeyError for anything else."""
         value, low, high = (fields[name] for name in cls._fields)
         low, high = -math.inf if low is None else low, math.inf if high is None else high
         return cls(float(value), float(low), float(high))
@@ -63,8 +63,8 @@ class Interval(NamedTuple):
 
 @functools.cache
 def _order_statistic(count: int, confidence: float) -> int:
-    """Largest k for which the k-th smallest and k-th largest of `count` enclose the median with
-    the confidence, 0 when none does.
+    """Return the largest k for which the k-th smallest and k-th largest of `count` enclose the
+    median with the confidence, 0 when none does.
 
     The number of samples under the median is binomial(count, 1/2) whatever the distribution, so
     the interval misses with probability 2 * P(fewer than k samples under the median).
@@ -79,7 +79,7 @@ def _order_statistic(count: int, confidence: float) -> int:
 
 
 def _binomial(count: int, k: int) -> float:
-    """P(k of count) at 1/2; of many by logarithms, since exact numbers take minutes then."""
+    """Return P(k of count) at 1/2; of many by logarithms, since exact numbers take minutes then."""
     if count <= _EXACT:
         return math.comb(count, k) / 2**count
     ways = math.lgamma(count + 1) - math.lgamma(k + 1) - math.lgamma(count - k + 1)
@@ -87,12 +87,12 @@ def _binomial(count: int, k: int) -> float:
 
 
 def fewest_samples(confidence: float = CONFIDENCE) -> int:
-    """The fewest samples whose range holds the median with the confidence: 6 for 95 %."""
+    """Return the fewest samples whose range holds the median with the confidence: 6 for 95 %."""
     return next(count for count in itertools.count(1) if _order_statistic(count, confidence))
 
 
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
-    """Median and its interval by order statistics, free of any distribution.
+    """Return the median and its interval by order statistics, free of any distribution.
 
     Under `fewest_samples` no range of theirs has the confidence: then the interval is infinite.
     ValueError when empty.
@@ -109,7 +109,7 @@ def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) ->
 
 
 def upper_quartile(samples: Sequence[float]) -> float:
-    """The value that three quarters of the samples are at most (linear between samples)."""
+    """Return the value that three quarters of the samples are at most (linear between samples)."""
     if len(samples) < 2:
         return float(samples[0])
     return float(_stdlib.quantiles(samples, n=4, method="inclusive")[2])
@@ -118,7 +118,7 @@ def upper_quartile(samples: Sequence[float]) -> float:
 def ratio_interval(
     numerator: Sequence[float], denominator: Sequence[float], confidence: float = CONFIDENCE
 ) -> Interval:
-    """Median of numerator / denominator round by round, with its interval.
+    """Return the median of numerator / denominator round by round, with its interval.
 
     Samples i of both come from one interleaved round, so what slowed the machine in that round
     cancels out; it does not in the ratio of the two medians. Too few samples give the interval
@@ -136,7 +136,8 @@ def ratio_interval(
 
 
 def dependence(samples: Sequence[float]) -> float:
-    """How much a sample is like the one before it: the correlation of their ranks, from -1 to 1.
+    """Return how much a sample is like the one before it: the correlation of their ranks, from -1
+    to 1.
 
     About 0, give or take 1 / sqrt(samples), for independent ones; intervals are too narrow by
     sqrt((1 + r) / (1 - r)) where it is r. 0 for under 3 samples, and where all are equal.
@@ -152,13 +153,13 @@ def dependence(samples: Sequence[float]) -> float:
 
 
 def is_dependent(samples: Sequence[float]) -> bool:
-    """Whether samples depend so strongly on those before them, and are so many, that it is no
-    chance (3 standard deviations) and their intervals are a half as wide as they should be."""
+    """Return whether samples depend so strongly on those before them, and are so many, that it is
+    no chance (3 standard deviations) and their intervals are a half as wide as they should be."""
     return dependence(samples) > max(_STRONG, 3 / math.sqrt(len(samples)))
 
 
 def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, float]:
-    """By name: median of its seconds over those of the fastest one in the same round.
+    """Return, by name, the median of its seconds over those of the fastest one in the same round.
 
     Orders contestants on a machine whose speed changes from round to round, where medians of each
     alone do not. All have samples of the same rounds.
@@ -168,5 +169,5 @@ def relative_to_fastest(samples: Mapping[str, Sequence[float]]) -> dict[str, flo
 
 
 def is_narrow(interval: Interval, width: float) -> bool:
-    """Whether the interval's full width is at most `width` (0.03: 3 %) of its value."""
+    """Return whether the interval's full width is at most `width` (0.03: 3 %) of its value."""
     return interval.high - interval.low <= width * interval.value

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `collage doctor` looks at before anything is measured. Docs: docs/tools.md.
+"""Checks that `collage doctor` makes before anything is measured. Docs: docs/tools.md.
 
 Test: doctor/test_checks.py.
 """

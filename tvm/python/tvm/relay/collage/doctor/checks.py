@@ -32,7 +32,7 @@ _LITTLE_MEMORY = 2 * _GIB
 
 
 class Finding(NamedTuple):
-    """What a check found, in one line, and what to do about it; advice is "" when all is well."""
+    """One line on what a check found, and what to do about it; advice is "" when all is well."""
 
     state: str
     found: str
@@ -107,7 +107,7 @@ def check_threads(m: Machine) -> Finding:
 
 
 def check_waiting(m: Machine) -> Finding:
-    """How idle threads wait: spinning ones take the cores of whoever is measured."""
+    """Check how idle threads wait: spinning ones take the cores of whoever is measured."""
     if m.environment.get("OMP_WAIT_POLICY", "").upper() == "ACTIVE":
         return warning("OMP_WAIT_POLICY is ACTIVE: idle threads spin", "unset OMP_WAIT_POLICY")
     spins = m.environment.get("GOMP_SPINCOUNT", "")
@@ -125,7 +125,7 @@ def check_waiting(m: Machine) -> Finding:
 
 
 def check_spreading(m: Machine) -> Finding:
-    """Whether the kernel leaves threads of a team on one CPU after a pause."""
+    """Check whether the kernel leaves threads of a team on one CPU after a pause."""
     if m.sharing is None:
         return ok("there is no team of threads of Collage's pool")
     text = f"after {m.sharing:.0%} of pauses threads woke on one CPU"
@@ -305,5 +305,5 @@ CHECKS: dict[str, Callable[[Machine], Finding]] = {
 
 
 def examine(machine: Machine) -> dict[str, Finding]:
-    """What each check finds, by its name."""
+    """Make all checks; return what each finds, by its name."""
     return {name: check(machine) for name, check in CHECKS.items()}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the checks look at, read once: a machine in plain values, so that tests make up their own.
+"""The machine that the checks look at, read once, in plain values, so that tests make up their own.
 
 Test: doctor/test_machine.py.
 """
@@ -41,46 +41,35 @@ _CPU = "sys/devices/system/cpu"
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """This machine and this process.
+    """This machine and this process."""
 
-    cpu: its model. cpus: logical ones of the machine; allowed: those of the affinity mask; cores:
-    physical ones among these that the cgroup's quota (CPUs' worth of time, None for none) allows.
-    governors: of the allowed CPUs, empty where unreadable. load: the share of the allowed CPUs
-    that others take before or while noise is measured, 0 where they leave a core for each of our
-    threads.
-    sharing: the share of pauses after which threads of a team woke on one CPU, None without a pool
-    of several threads. environment: variables of threads. openmp: runtimes in this process.
-    system_cpu: LLVM's name. target: the host target to compile for. backends: rows of
-    describe_backend.
-    store, store_costs, store_error: the store's file (None: none), its rows (None: no file yet),
-    what is wrong with it. store_is_older: of a layout that the next search brings up to date.
-    compiler: path of the C++ compiler, "" for none; compiler_fault: why it cannot link.
-    disk: free bytes by folder. memory: available bytes, None where unreadable.
-    """
-
-    cpu: str
-    cpus: int
-    allowed: int
-    cores: int
-    quota: float | None
-    governors: tuple[str, ...]
+    cpu: str  # its model
+    cpus: int  # logical ones of the machine
+    allowed: int  # those of the affinity mask
+    cores: int  # physical ones among these that the cgroup's quota allows
+    quota: float | None  # CPUs' worth of time, None for none
+    governors: tuple[str, ...]  # of the allowed CPUs, empty where unreadable
     megahertz: float | None
+    # the share of the allowed CPUs that others take before or while noise is measured, 0 where they
+    # leave a core for each of our threads
     load: float
     noise: Noise
+    # the share of pauses after which threads of a team woke on one CPU, None without a pool of
+    # several threads
     sharing: float | None
-    environment: Mapping[str, str]
-    openmp: tuple[str, ...]
-    system_cpu: str
-    target: str
-    backends: tuple[Mapping[str, Any], ...]
-    store: str | None
-    store_costs: int | None
-    store_error: str
-    store_is_older: bool
-    compiler: str
-    compiler_fault: str
-    disk: Mapping[str, int]
-    memory: int | None
+    environment: Mapping[str, str]  # variables of threads
+    openmp: tuple[str, ...]  # runtimes in this process
+    system_cpu: str  # LLVM's name
+    target: str  # the host target to compile for
+    backends: tuple[Mapping[str, Any], ...]  # rows of describe_backend
+    store: str | None  # its file, None for none
+    store_costs: int | None  # its rows, None for no file yet
+    store_error: str  # what is wrong with it
+    store_is_older: bool  # of a layout that the next search brings up to date
+    compiler: str  # path of the C++ compiler, "" for none
+    compiler_fault: str  # why it cannot link
+    disk: Mapping[str, int]  # free bytes by folder
+    memory: int | None  # available bytes, None where unreadable
     versions: str
 
 
@@ -137,7 +126,7 @@ def read_governors(root: str, cpus: set[int]) -> tuple[str, ...]:
 
 
 def read_megahertz(root: str) -> float | None:
-    """Of the first CPU that /proc/cpuinfo tells it of."""
+    """Return the MHz of the first CPU that /proc/cpuinfo tells it of."""
     for line in _read(root, "proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
         if name.strip() == "cpu MHz":
@@ -170,7 +159,7 @@ def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
 
 
 def _free(temporary: str, store: str | None) -> dict[str, int]:
-    """Free bytes where candidates are built and where the store lies, or will."""
+    """Return free bytes where candidates are built and where the store lies, or will."""
     folders = [Path(temporary)]
     if store is not None:
         folders.append(next(each for each in Path(store).absolute().parents if each.exists()))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much one computation's time varies on this machine, what further threads add, and whether
-they wake on one CPU.
+"""Variation of one computation's time on this machine, what further threads add, and whether they
+wake on one CPU.
 
 The kernel is one call of numpy, which lets go of Python's lock once and starts no threads: threads
 that ask for the lock again and again wait for each other. Its data stay in the first cache, so only
@@ -12,11 +12,12 @@ second. Test: doctor/test_machine.py.
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from tvm_collage.threads import cores_of
@@ -31,14 +32,12 @@ _PAUSE_SECONDS = 0.02
 
 
 class Noise(NamedTuple):
-    """spread: from the 10th to the 90th percentile of one thread's runs, as a share of the median.
+    """The noise of a machine."""
 
-    speed_up: work done in a time by `threads` threads at once, over that of one alone.
-    """
-
+    # from the 10th to the 90th percentile of one thread's runs, as a share of the median
     spread: float
     threads: int
-    speed_up: float
+    speed_up: float  # work done in a time by `threads` threads at once, over that of one alone
 
 
 def measure_noise(
@@ -66,9 +65,9 @@ def measure_noise(
     return Noise(float((high - low) / median), threads, speed_up)
 
 
-def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
-    """The share of pauses after which threads of the pool's team woke on one CPU; None where there
-    is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
+def measure_sharing(pool: ctypes.CDLL | None, pauses: int = 20) -> float | None:
+    """Return the share of pauses after which threads of the pool's team woke on one CPU; None where
+    there is no team. `pool` is the library of Collage's thread pool, None for TVM's own."""
     if pool is None or pool.CollagePoolNumThreads() < 2:
         return None
     pool.CollagePoolThreadsThatShare()  # makes the team
@@ -80,14 +79,14 @@ def measure_sharing(pool: Any, pauses: int = 20) -> float | None:
 
 
 def _work(repeats: int) -> None:
-    """So many products of one pair of matrices, as a sum."""
+    """Compute so many products of one pair of matrices, as a sum."""
     left = np.full((_ROWS, _ROWS), 0.5, "float32")
     right = np.full((_ROWS, _COLUMNS), 0.5, "float32")
     np.einsum("rij,jk->ik", np.broadcast_to(left, (repeats, *left.shape)), right)
 
 
 def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
-    """As many as take _RUN_SECONDS."""
+    """Return as many repeats as take _RUN_SECONDS."""
     repeats = 1
     while True:
         began = clock()
@@ -99,7 +98,8 @@ def _repeats(work: Callable[[int], None], clock: Callable[[], float]) -> int:
 
 
 def _together(places: list[int], run: Callable[[], None], clock: Callable[[], float]) -> float:
-    """Seconds from the first begin to the last end of threads, one on each of these CPUs."""
+    """Return the seconds from the first begin to the last end of threads, one on each of these
+    CPUs."""
     start = threading.Barrier(len(places))
     times: list[float] = []
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import tvm
+from tvm import relay
 from tvm.target import Target
 
 from ..costs.cost import Cost
@@ -50,8 +50,9 @@ class AnalyticCostEstimator(CostEstimator):
             for mod, target in zip(mods, targets, strict=True)
         ]
 
-    def transition_seconds(self, types: Sequence[Any], target: Target) -> list[float]:
-        """A layout transform reads and writes the tensor once."""
+    def transition_seconds(self, types: Sequence[relay.TensorType], target: Target) -> list[float]:
+        """Return the seconds of layout transforms, each of which reads and writes the tensor
+        once."""
         sizes = [math.prod(map(int, t.shape)) * tvm.DataType(t.dtype).bits / 8 for t in types]
         machine = self._machine_of(target)
         return [machine.seconds(Work(1, 0.0, 2.0 * size)) for size in sizes]

@@ -31,7 +31,7 @@ def measure_batch(
     targets: Sequence[Target],
     labels: Sequence[str],
 ) -> list[Cost]:
-    """The Cost of each module's @main on its target (labels are for people).
+    """Return the Cost of each module's @main on its target (labels are for people).
 
     Equal candidates are measured once, those that their backend has a cost for not at all. What
     cannot even be written down as a candidate is unsupported, with the reason. Messages say which

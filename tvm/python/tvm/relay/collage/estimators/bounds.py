@@ -41,9 +41,9 @@ _logger = logging.getLogger(__name__)
 def least_seconds(
     session: Session, works: Sequence[Work], targets: Sequence[Target], host: Target
 ) -> list[float]:
-    """Seconds that no candidate of that work at least, on that target, can be measured below; 0.0
-    where nothing is certain, this machine's peaks could not be measured well, or the option
-    cost_bounds is off."""
+    """Return the seconds that no candidate of that work at least, on that target, can be measured
+    below; 0.0 where nothing is certain, this machine's peaks could not be measured well, or the
+    option cost_bounds is off."""
     peaks = machine_peaks(session, host) if CollageOptions.current().cost_bounds else None
     if peaks is None:
         return [0.0] * len(works)
@@ -55,7 +55,8 @@ def least_seconds(
 
 
 def machine_peaks(session: Session, host: Target) -> Machine | None:
-    """The Machine that nothing here is faster than, slack included; None where it is not known.
+    """Return the Machine that nothing here is faster than, slack included; None where it is not
+    known.
 
     A host target that names no CPU has narrow vectors, whose peak other backends pass; then only
     a start is certain.
@@ -71,15 +72,15 @@ def machine_peaks(session: Session, host: Target) -> Machine | None:
 
 
 def _peaks_of(target: Target, peaks: Machine) -> Machine | None:
-    """What of the peaks holds for the target: a backend that computes in a coarser type has others,
-    one with costs of its own none."""
+    """Return what of the peaks holds for the target: a backend that computes in a coarser type has
+    others, one with costs of its own none."""
     if has_own_costs(target):
         return None
     return peaks._replace(gflops=math.inf) if trades_accuracy(target) else peaks
 
 
 def peak_candidates(host: Target) -> list[CandidateModule]:
-    """What is measured for the peaks: a start, then arithmetic."""
+    """Return what is measured for the peaks: a start, then arithmetic."""
     small = relay.var("x", shape=(16,))
     value = large = relay.var("x", shape=_SHAPE)
     for _ in range(_DEPTH):

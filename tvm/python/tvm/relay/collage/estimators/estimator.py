@@ -50,7 +50,8 @@ class CostQuestion(NamedTuple):
 
 
 class CostQuestions(NamedTuple):
-    """What C++ asks about candidates without their modules, one item of each list a candidate."""
+    """Questions of C++ about candidates without their modules, one item of each list a
+    candidate."""
 
     signatures: list[str]
     works: list[Work]
@@ -58,7 +59,8 @@ class CostQuestions(NamedTuple):
 
     @classmethod
     def read(cls, questions: str, targets: Sequence[Target]) -> CostQuestions:
-        """Of JSON; each of `targets` is there once, and a question names its place among them."""
+        """Read them from JSON; each of `targets` is there once, and a question names its place
+        among them."""
         known = list(targets)
         asked = [CostQuestion(**question) for question in json.loads(questions)]
         return cls(
@@ -126,7 +128,7 @@ class CostEstimator(Object):
 
     @contextlib.contextmanager
     def _measuring(self) -> Iterator[Session]:
-        """The session to measure with, whose counts are noted."""
+        """Yield the session to measure with, whose counts are noted."""
         session = self._session or self._own.get()
         yield session
         self.counts = session.estimator.counts()
@@ -146,13 +148,15 @@ class CostEstimator(Object):
         return self._own.set_network(network)
 
     @_carried
-    def _estimate(self, mods: Any, targets: Any, labels: Any) -> str:
+    def _estimate(
+        self, mods: Sequence[tvm.IRModule], targets: Sequence[Target], labels: Sequence[str]
+    ) -> str:
         return _answers(
             self.estimate_batch(list(mods), list(targets), [str(text) for text in labels])
         )
 
     @_carried
-    def _estimate_prices(self, questions: str, targets: Any) -> str:
+    def _estimate_prices(self, questions: str, targets: Sequence[Target]) -> str:
         asked = CostQuestions.read(questions, targets)
         return _answers(self.price_batch(asked.signatures, asked.works, asked.targets))
 
@@ -164,7 +168,7 @@ class CostEstimator(Object):
             return measure_transitions(session, types, target)
 
     @_carried
-    def _transitions(self, types: Any, target: Target) -> str:
+    def _transitions(self, types: Sequence[relay.TensorType], target: Target) -> str:
         seconds = self.transition_seconds(list(types), target)
         return json.dumps([float(value) for value in seconds])
 
@@ -181,7 +185,7 @@ class CostEstimator(Object):
             return least_seconds(session, works, targets, host)
 
     @_carried
-    def _bounds(self, questions: str, targets: Any, host: Target) -> str:
+    def _bounds(self, questions: str, targets: Sequence[Target], host: Target) -> str:
         asked = CostQuestions.read(questions, targets)
         seconds = self.least_seconds(asked.works, asked.targets, host)
         return json.dumps([float(value) for value in seconds])
@@ -247,7 +251,7 @@ class MockCostEstimator(FunctionCosts):
         return self._price_of(target, [len(operator_calls(f)) for f in mod.functions.values()])
 
     def _price_of(self, target: Target, counts: Sequence[int]) -> float:
-        """The price of functions of so many calls."""
+        """Return the price of functions of so many calls."""
         if self._max_estimates and len(self._known) >= self._max_estimates:
             raise ValueError(f"more than {self._max_estimates} distinct candidates were generated")
         kind = target.kind.name
@@ -272,7 +276,7 @@ class CustomCostEstimator(FunctionCosts):
 
 
 def _answer(cost: float | Cost) -> Cost:
-    """What a cost function gave, seconds or a Cost, as a Cost."""
+    """Return what a cost function gave, seconds or a Cost, as a Cost."""
     if isinstance(cost, Cost):
         return cost
     if 0 <= float(cost) <= MOST_SECONDS:
@@ -281,7 +285,7 @@ def _answer(cost: float | Cost) -> Cost:
 
 
 def _answers(costs: Sequence[Cost]) -> str:
-    """An estimator's answer as JSON for C++; ValueError when it is none."""
+    """Return an estimator's answer as JSON for C++; ValueError when it is none."""
     return json.dumps([vars(_told(cost)) for cost in costs])
 
 

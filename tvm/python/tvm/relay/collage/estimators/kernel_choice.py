@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which kernel runs each step of a backend's parts, by measuring those that there are.
+"""Choice of the kernel that runs each step of a backend's parts, by measuring those that there are.
 
 Times are looked for in the store, then measured in a worker, one step after another, where nothing
 else runs; the search that follows finds its candidates built with the outcome.
@@ -8,6 +8,7 @@ Test: estimators/test_kernel_choice.py.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -31,7 +32,7 @@ from ..exec.resolve import path_of
 from ..exec.time_limit import KERNELS, NO_LIMIT, TimeLimit
 from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
-from ..measure.profiler.kernel_trials import steps_of_part, time_kernels
+from ..measure.profiler.kernel_trials import TrialTiming, steps_of_part, time_kernels
 from ..measure.race.comparison import paired_ratio
 from ..messages.foreign import last_line
 from ..messages.progress import OnStep, untold
@@ -46,8 +47,8 @@ def choose_kernels(
     on_step: OnStep = untold,
     limit: TimeLimit = NO_LIMIT,
 ) -> tuple[KernelChoice, ...]:
-    """The KernelChoices of all steps of these parts (typed) that have several kernels, as far as
-    the limit leaves time for them.
+    """Return the KernelChoices of all steps of these parts (typed) that have several kernels, as
+    far as the limit leaves time for them.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
@@ -72,7 +73,7 @@ def choose_kernels(
 
 
 def _steps_of(part: relay.Function) -> list[KernelStep] | None:
-    """None where its backend cannot list them, which is logged."""
+    """Return the part's steps; None where its backend cannot list them, which is logged."""
     try:
         return steps_of_part(part)
     except MemoryError:
@@ -85,7 +86,7 @@ def _steps_of(part: relay.Function) -> list[KernelStep] | None:
 
 
 def _once(steps: Iterable[KernelStep]) -> list[KernelStep]:
-    """Equal ones once."""
+    """Drop steps that are equal to others."""
     return list({step.key: step for step in steps}.values())
 
 
@@ -95,7 +96,8 @@ def _costs(
     on_step: OnStep,
     limit: TimeLimit,
 ) -> dict[str, dict[str, Cost]]:
-    """Costs by kernel of each step, from the store or measured now while there is time."""
+    """Return the costs by kernel of each step, from the store or measured now while there is
+    time."""
     costs = _known(estimator, steps)
     unknown = [step for step in steps if step.key not in costs]
     for done, step in enumerate(unknown):
@@ -113,7 +115,7 @@ def _costs(
 def _known(
     estimator: MeasuredCostEstimator, steps: Iterable[KernelStep]
 ) -> dict[str, dict[str, Cost]]:
-    """Costs by kernel of those steps all of whose kernels the store knows."""
+    """Return the costs by kernel of those steps all of whose kernels the store knows."""
     trials = {step.key: [KernelTrial(step, kernel) for kernel in step.kernels] for step in steps}
     found: Iterator[Any] = iter(
         estimator.look_up([trial for each in trials.values() for trial in each])
@@ -123,8 +125,8 @@ def _known(
 
 
 def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Cost]:
-    """Costs by kernel, now. A kernel that takes its worker along is found by itself; the others are
-    then compared without it, since times of different moments do not compare."""
+    """Measure costs by kernel, now. A kernel that takes its worker along is found by itself; the
+    others are then compared without it, since times of different moments do not compare."""
 
     def measure(kernels: Sequence[str]) -> dict[str, Cost]:
         job = _job(estimator.options, step, kernels)
@@ -145,14 +147,17 @@ def _measure(estimator: MeasuredCostEstimator, step: KernelStep) -> dict[str, Co
 
 
 def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> Job:
+    timing = TrialTiming(
+        network_bytes=options.network_bytes,
+        seed=options.seed,
+        budget_seconds=step.budget_seconds,
+        compares=not step.is_last,
+    )
     arguments = {
         "backend": step.backend,
         "text": step.text,
         "kernels": kernels,
-        "network_bytes": options.network_bytes,
-        "seed": options.seed,
-        "budget_seconds": step.budget_seconds,
-        "compares": not step.is_last,
+        "timing": dataclasses.asdict(timing),
     }
     call = {"function": path_of(time_kernels), "arguments": arguments}
     return Job("call", call, options.run_timeout)
@@ -161,7 +166,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
 def _costs_of(
     reply: Reply, with_load: Callable[[Cost], Cost], kernels: Sequence[str]
 ) -> dict[str, Cost]:
-    """What a worker's reply says of each kernel."""
+    """Return what a worker's reply says of each kernel."""
     if reply.outcome != "ok":
         return dict.fromkeys(kernels, with_load(failed_cost(reply, "run", CostStatus.RUN_FAILED)))
     samples, failed = reply.value["samples"], reply.value["failed"]
@@ -175,9 +180,9 @@ def _costs_of(
 
 
 def _beside(usual: Sequence[float] | None, samples: Sequence[float]) -> Cost:
-    """The cost of a kernel whose samples are from the same rounds as the usual one's: that one's
-    time by the ratio of both, round by round, as its bounds are. What slowed the machine in a round
-    cancels out so; if the usual one does not run, a kernel's time is its own."""
+    """Return the cost of a kernel whose samples are from the same rounds as the usual one's: that
+    one's time by the ratio of both, round by round, as its bounds are. What slowed the machine in a
+    round cancels out so; if the usual one does not run, a kernel's time is its own."""
     if usual is None:
         return Cost.measured(samples, by_quartile=False)
     seconds = statistics.median(usual)

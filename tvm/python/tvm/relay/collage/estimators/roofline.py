@@ -23,7 +23,8 @@ _FAR = 10.0
 
 
 def roofline_remark(mod: tvm.IRModule, seconds: float) -> str:
-    """What is to be said of a candidate's measured time; "" where its kernels may be good ones."""
+    """Return what is to be said of a candidate's measured time; "" where its kernels may be good
+    ones."""
     if seconds < _FAR * _LAUNCH_SECONDS or _has_recurrence(mod):
         return ""
     work = work_of_module(mod)

@@ -4,6 +4,7 @@ this process would. Test: estimators/test_session.py, candidate/test_pass_contex
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,9 +13,9 @@ from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
-from ..candidate.candidate import CandidateModule, candidate_module
+from ..candidate.candidate import CandidateModule, candidate_module, deployable_module
 from ..candidate.pass_context import context_to_json
-from ..costs.kernel import KernelChoice
+from ..costs.kernel import KernelChoice, with_kernels
 from ..exec.reply import Unsupported
 from ..messages.foreign import describe
 from ..options import CollageOptions
@@ -41,28 +42,34 @@ def written_down(
     records_for: Callable[[str], TuningRecords],
     kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule | str:
-    """A row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
+    """Return a row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
 
-    `kernels`: those of the search."""
+    `kernels`: those of the search.
+    """
     try:
-        mode = CollageOptions.current().verify
-        return candidate_module(
-            row.mod,
+        mode, mod = CollageOptions.current().verify, row.mod
+        if row.external and kernels:
+            mod = with_kernels(deployable_module(mod), kernels)
+        candidate = candidate_module(
+            mod,
             row.backend,
             row.build_target,
-            keywords,
-            row.label,
-            records_for(row.build_target),
+            build_options=keywords,
+            label=row.label,
+            tuning=records_for(row.build_target),
+        )
+        return dataclasses.replace(
+            candidate,
             verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
             computes_in=trades_accuracy(row.target) if row.external else "",
-            kernels=kernels if row.external else (),
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:
         return f"{row.label}: {describe(error)}"
 
 
 def build_options() -> dict[str, Any]:
-    """Keywords for a worker's build, so that it builds what the current PassContext would."""
+    """Return the keywords for a worker's build, so that it builds what the current PassContext
+    would."""
     context = tvm.transform.PassContext.current()
     fields, left_out = context_to_json(context)
     for name in left_out:
@@ -74,8 +81,8 @@ def build_options() -> dict[str, Any]:
 
 
 def tuning_records(target: str, run: TuningRun | None = None) -> TuningRecords:
-    """The tuning records that a build for the target would use, and what a search's tuning has
-    found, for workers."""
+    """Return the tuning records that a build for the target would use, and what a search's tuning
+    has found, for workers."""
     records, left_out = records_in_force(target)
     for name in left_out:
         warn_once(
@@ -89,7 +96,7 @@ def tuning_records(target: str, run: TuningRun | None = None) -> TuningRecords:
 
 
 def _is_verified(backend: str, mode: str) -> bool:
-    """Whether an external backend's outputs are compared; one that can be wrong says so itself, and
-    no option helps it."""
+    """Return whether an external backend's outputs are compared; one that can be wrong says so
+    itself, and no option helps it."""
     found = find_backend(backend)
     return mode != "none" or (found is not None and found.can_be_wrong)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one search measures with, as Collage's options say, made once and handed down.
+"""The means by which one search measures, as Collage's options say, made once and handed down.
 
 Test: estimators/test_session.py.
 """
@@ -55,9 +55,9 @@ _OF_SESSION = (
 
 @dataclasses.dataclass(frozen=True)
 class Session:
-    """What a search measures with: workers with their store and their memory of costs, on devices
-    or here, the run of a tuner where it tunes, the kernels that candidates' steps run by, and the
-    limit of its time."""
+    """The means by which a search measures: workers with their store and their memory of costs, on
+    devices or here, the run of a tuner where it tunes, the kernels that candidates' steps run by,
+    and the limit of its time."""
 
     estimator: MeasuredCostEstimator
     tuning_run: TuningRun | None = None
@@ -71,14 +71,14 @@ class Session:
 
 @contextlib.contextmanager
 def open_session(
-    options: Any,
+    options: CollageOptions,
     external_targets: Iterable[Target] = (),
     network: tvm.IRModule | None = None,
     limit: TimeLimit = NO_LIMIT,
 ) -> Iterator[Session]:
-    """A Session by these CollageOptions for the block, after which its workers end. network: what
-    the candidates are parts of, where that is known; what it touches decides how cold theirs is.
-    limit: TimeIsUpError comes out of what is measured when the time of the search is over.
+    """Open a Session by these CollageOptions for the block, after which its workers end. network:
+    what the candidates are parts of, where that is known; what it touches decides how cold theirs
+    is. limit: TimeIsUpError comes out of what is measured when the time of the search is over.
 
     Workers import the modules of the user's own backends among `external_targets`. Raises
     StoreError for a store that the options name and that will not do, and DeviceError.
@@ -106,12 +106,13 @@ class OwnSession:
         self._network_bytes = CACHE_BYTES
 
     def set_network(self, network: tvm.IRModule) -> int:
-        """What candidates are parts of from now on; the bytes that it touches in turn."""
+        """Note what candidates are parts of from now on; return the bytes that it touches in
+        turn."""
         self._network_bytes = bytes_in_turn(network)
         return self._network_bytes
 
     def get(self) -> Session:
-        """The session of the current PassContext's options."""
+        """Return the session of the current PassContext's options."""
         current, network_bytes = CollageOptions.current(), self._network_bytes
         measuring = measure_options(current, network_bytes)
         options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
@@ -129,10 +130,12 @@ class OwnSession:
 
 
 def measure_options(
-    options: Any, network_bytes: int = CACHE_BYTES, external_targets: Iterable[Target] = ()
+    options: CollageOptions,
+    network_bytes: int = CACHE_BYTES,
+    external_targets: Iterable[Target] = (),
 ) -> MeasureOptions:
-    """How CollageOptions say that candidates for these targets are measured, in a network that
-    touches so many bytes."""
+    """Return how CollageOptions say that candidates for these targets are measured, in a network
+    that touches so many bytes."""
     return MeasureOptions(
         workers=options.workers or default_workers(),
         build_timeout=options.measure_timeout,
@@ -146,7 +149,8 @@ def measure_options(
 
 
 def default_workers() -> int:
-    """One worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no number."""
+    """Return one worker a thread of TVM's, up to 8; ValueError when TVM_NUM_THREADS is no
+    number."""
     text = os.environ.get("TVM_NUM_THREADS", "").strip() or str(len(os.sched_getaffinity(0)))
     if not text.isdecimal() or int(text) < 1:
         raise ValueError(f"TVM_NUM_THREADS is {text!r}: set it to a number of threads, 1 or more")
@@ -154,7 +158,8 @@ def default_workers() -> int:
 
 
 def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
-    """The modules that define the user's own backends of these targets, for workers to import.
+    """Return the modules that define the user's own backends of these targets, for workers to
+    import.
 
     A script itself is none: its backends cannot be measured, which is logged. In place of one that
     comes with Collage, which workers would measure instead, such is a BackendUnavailableError.
@@ -180,9 +185,9 @@ def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
 
 
 def open_store(
-    options: Any, measuring: MeasureOptions, device: DeviceInfo | None
+    options: CollageOptions, measuring: MeasureOptions, device: DeviceInfo | None
 ) -> StoredCosts | None:
-    """The store of costs that the options name, None for none; keys are those of the device.
+    """Return the store of costs that the options name, None for none; keys are those of the device.
 
     A file that the user named must do: StoreError otherwise. Without the default one, a search
     just measures.
@@ -210,19 +215,19 @@ def open_store(
 
 
 def version_of(backend: str, device: DeviceInfo | None) -> str | None:
-    """The version that keys a backend's stored costs, the device's where one measures; None when
-    they cannot be stored."""
+    """Return the version that keys a backend's stored costs, the device's where one measures; None
+    when they cannot be stored."""
     own = stored_version(backend)
     return own if device is None else own and device.backends.get(backend)
 
 
 def _is_ours(module: str) -> bool:
-    """Whether a module is of Collage's own package, which workers have."""
+    """Return whether a module is of Collage's own package, which workers have."""
     return f"{module}.".startswith(__package__.rpartition(".")[0] + ".")
 
 
 def _new_estimator(
-    options: Any,
+    options: CollageOptions,
     network_bytes: int,
     external_targets: Iterable[Target] = (),
     check: Callable[[], None] = lambda: None,
@@ -243,8 +248,8 @@ def _new_estimator(
         raise
 
 
-def _device_runner(options: Any, measuring: MeasureOptions) -> DeviceRunner | None:
-    """The devices to measure on, None for this machine. Raises DeviceError."""
+def _device_runner(options: CollageOptions, measuring: MeasureOptions) -> DeviceRunner | None:
+    """Return the devices to measure on, None for this machine. Raises DeviceError."""
     if not options.rpc_tracker:
         if options.rpc_key:
             raise DeviceError(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the layout transforms between parts cost. Test: estimators/test_transitions.py."""
+"""Costs of the layout transforms between parts. Test: estimators/test_transitions.py."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _seconds(cost: Cost | None) -> float:
 def transition_candidates(
     types: Sequence[relay.TensorType], target: Target
 ) -> list[CandidateModule]:
-    """What is measured for a layout transform of each tensor type."""
+    """Return what is measured for a layout transform of each tensor type."""
     keywords = build_options()
     return [
         candidate_module(

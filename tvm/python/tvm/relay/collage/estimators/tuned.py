@@ -16,6 +16,7 @@ import tvm
 from tvm.target import Target
 
 from ..measure.runner import Runner
+from ..options import CollageOptions
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords, records_in_force
 from ..tuning.from_options import shipped_of, tuning_run
@@ -27,12 +28,12 @@ from .session import Session, default_workers, own_backend_modules
 @contextlib.contextmanager
 def tuning(
     session: Session,
-    options: Any,
+    options: CollageOptions,
     mod: tvm.IRModule,
     target: Target,
     external_targets: Sequence[Target],
 ) -> Iterator[Session]:
-    """Give the session with the run of a tuner that the options ask for, which tunes TVM's
+    """Yield the session with the run of a tuner that the options ask for, which tunes TVM's
     candidates of `mod` before they are measured in the block, and where they are."""
     workers = options.workers or default_workers()
     imports = own_backend_modules(external_targets)
@@ -67,8 +68,8 @@ def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
     tune_rows(session, [Row(mod, target, "whole module")])
 
 
-def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
-    """Where trials run, if not here. DeviceError."""
+def _device_of(runner: Runner, options: CollageOptions) -> DeviceTrials | None:
+    """Return where trials run; None for here. DeviceError."""
     if not isinstance(runner, DeviceRunner) or not options.tunes():
         return None
     info = runner.info
@@ -80,5 +81,5 @@ def _device_of(runner: Runner, options: Any) -> DeviceTrials | None:
 def _with_records(
     records: TuningRecords, row: Row, keywords: dict[str, Any], given: TuningRecords
 ) -> Any:
-    """The candidate of a row with more records than those in force."""
+    """Return the candidate of a row with more records than those in force."""
     return written_down(row, keywords, lambda _: type(records)([*given, *records]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate does, by shapes alone, and the time of it by a machine's peaks (the roofline).
+"""The work of a candidate, by shapes alone, and its time by a machine's peaks (the roofline).
 
 Assumption: a candidate is one kernel that keeps what is inside it in caches, and reaches either the
 peak of arithmetic or that of memory. Test: estimators/test_analytic.py,
@@ -19,15 +19,12 @@ from ..relay_util.external import is_external_function
 
 
 class Work(NamedTuple):
-    """What a candidate does, from shapes alone.
+    """The work of a candidate, from shapes alone."""
 
-    num_calls: of operators. operations: of products and convolutions, arithmetic ones; of others,
-    elements read and written. bytes: read and written, each tensor at its border once.
-    """
-
-    num_calls: int
+    num_calls: int  # of operators
+    # of products and convolutions, arithmetic ones; of others, elements read and written
     operations: float
-    bytes: float
+    bytes: float  # read and written, each tensor at its border once
 
 
 class Machine(NamedTuple):
@@ -39,14 +36,15 @@ class Machine(NamedTuple):
     launch_seconds: float = 2e-6
 
     def seconds(self, work: Work) -> float:
-        """The longer of arithmetic and memory traffic, after the start."""
+        """Return the longer of arithmetic and memory traffic, after the start."""
         arithmetic = work.operations / (self.gflops * 1e9)
         traffic = work.bytes / (self.gigabytes_per_second * 1e9)
         return self.launch_seconds + max(arithmetic, traffic)
 
 
 def work_of_module(mod: tvm.IRModule) -> Work:
-    """The Work of a module's @main, external functions that it calls included, as one candidate."""
+    """Return the Work of a module's @main, external functions that it calls included, as one
+    candidate."""
     external = [var for var, function in mod.functions_items() if is_external_function(function)]
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
     main = relay.transform.InferType()(inlined)["main"]

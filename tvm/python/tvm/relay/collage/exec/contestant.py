@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker keeps open between requests: something to run again and again, with outputs.
+"""Contestants, which a worker keeps open between requests: something to run again, with outputs.
 Test: measure/race/test_race.py, exec/test_contestant.py.
 
 A factory (named "module:function") answers an object with run() and outputs() -> list of arrays.
@@ -53,7 +53,7 @@ class Stage:
         }
 
     def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
-        """Seconds of one run, `runs` times, each over `number` runs.
+        """Return the seconds of one run, `runs` times, each over `number` runs.
 
         Before them it runs for warm_seconds by the wall clock, or once where that takes longer.
         """
@@ -98,8 +98,8 @@ def library_contestant(
     weights: str = "",
     sets: int = 0,
 ) -> Runnable:
-    """A library file of the graph or the AOT executor, or of the VM, on inputs by name from an .npz
-    file.
+    """Open a library file of the graph or the AOT executor, or of the VM, on inputs by name from an
+    .npz file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
     of a library without them are (plans/graph_search/shared_weights.py). sets: so many sets of
@@ -228,7 +228,7 @@ def _copy(value: np.ndarray, slot: Any) -> Any:
 
 
 def _tensors_in(result: Any) -> list[np.ndarray]:
-    """What a tensor holds, or those of a tuple or another value made of fields."""
+    """Return what a tensor holds, or those of a tuple or another value made of fields."""
     from tvm.runtime import NDArray
     from tvm.runtime.container import ADT
 

@@ -15,7 +15,7 @@ import selectors
 import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
 from ..messages.foreign import describe
 from .reply import Reply, how_it_ended
@@ -83,7 +83,7 @@ def _answer(task: Task) -> bytes:
         return json.dumps(answer).encode()
 
 
-def _reply(replies: Any, seconds: float, end: Callable[[], int]) -> Reply:
+def _reply(replies: BinaryIO, seconds: float, end: Callable[[], int]) -> Reply:
     """Wait for a line."""
     with selectors.DefaultSelector() as selector:
         selector.register(replies, selectors.EVENT_READ)

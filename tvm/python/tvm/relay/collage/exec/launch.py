@@ -19,7 +19,7 @@ class WorkerStartError(MachineError):
 
 
 def make_scratch() -> ScratchFolder:
-    """A temporary folder; MachineError where none can be made."""
+    """Make a temporary folder; MachineError where none can be made."""
     try:
         return ScratchFolder()
     except OSError as error:
@@ -29,7 +29,8 @@ def make_scratch() -> ScratchFolder:
 def start_worker(
     environment: Mapping[str, str], scratch: ScratchFolder
 ) -> tuple[subprocess.Popen, int]:
-    """The process, with pipes as its stdin and stdout, and the descriptor of its replies.
+    """Start the process, with pipes as its stdin and stdout; return it and the descriptor of its
+    replies.
 
     `environment` is set over the driver's own. WorkerStartError closes `scratch`.
     """

@@ -70,7 +70,8 @@ class MachineFault(Exception):
 
 
 def fault_of(error: BaseException, kills_before: int) -> str:
-    """The kind of fault of the machine that an exception in this process came from, "" for none.
+    """Return the kind of fault of the machine that an exception in this process came from, "" for
+    none.
 
     `kills_before`: what kills_for_memory() gave before the work that failed.
     """
@@ -91,8 +92,8 @@ def fault_of(error: BaseException, kills_before: int) -> str:
 
 
 def fault_of_death(code: int | None, folder: str, kills_before: int) -> str:
-    """The kind of fault of the machine that a worker of this exit status died of, "" for none.
-    `folder`: its temporary one, with all that it left there."""
+    """Return the kind of fault of the machine that a worker of this exit status died of, "" for
+    none. `folder`: its temporary one, with all that it left there."""
     if code is not None and -code in _FROM_OUTSIDE:
         return FOLDER if -code == signal.SIGXFSZ else KILLED
     if kills_for_memory() > kills_before:
@@ -101,7 +102,7 @@ def fault_of_death(code: int | None, folder: str, kills_before: int) -> str:
 
 
 def fault_of_folder(folder: str) -> str:
-    """The kind of fault that keeps a file from being written there; "" when it can be."""
+    """Return the kind of fault that keeps a file from being written there; "" when it can be."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(_PROBE_BYTES))
@@ -111,7 +112,8 @@ def fault_of_folder(folder: str) -> str:
 
 
 def kills_for_memory(path: str = "/proc/vmstat") -> int:
-    """Processes that the kernel has killed since its start for want of memory; 0 if none tells."""
+    """Count the processes that the kernel has killed since its start for want of memory; 0 if none
+    tells."""
     with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
         for line in file:
             name, _, value = line.partition(" ")
@@ -122,7 +124,8 @@ def kills_for_memory(path: str = "/proc/vmstat") -> int:
 
 @contextlib.contextmanager
 def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
-    """Around what compiles or links: MachineFault where no library at all can be linked now."""
+    """Raise MachineFault in place of an error of the block, which compiles or links, where no
+    library at all can be linked now."""
     kills_before = kills_for_memory()
     try:
         yield
@@ -137,8 +140,9 @@ def blaming_the_compiler(compiler: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def blaming_the_library(backend: str, why_unavailable: str) -> Iterator[None]:
-    """Around a backend's work: MachineFault where the backend cannot run here any more, of which
-    the function that `why_unavailable` names ("module:function") gives the reason."""
+    """Raise MachineFault in place of an error of the block, a backend's work, where the backend
+    cannot run here any more, of which the function that `why_unavailable` names ("module:function")
+    gives the reason."""
     try:
         yield
     except Exception as error:
@@ -150,8 +154,8 @@ def blaming_the_library(backend: str, why_unavailable: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def machine_errors(what: str) -> Iterator[None]:
-    """Around work of the driver itself: MachineError, which says `what` cannot be done and how that
-    is mended, where the fault is the machine's; anything else goes on as it is."""
+    """Raise MachineError, which says `what` cannot be done and how that is mended, where the fault
+    in the block, the driver's own work, is the machine's; anything else goes on as it is."""
     kills_before = kills_for_memory()
     try:
         yield

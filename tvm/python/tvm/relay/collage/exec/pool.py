@@ -23,14 +23,12 @@ ATTEMPTS = 2
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """One request for any worker, with the seconds that it may take.
-
-    files: paths in the arguments that a worker on another machine needs copies of.
-    """
+    """One request for any worker, with the seconds that it may take."""
 
     command: str
     arguments: dict[str, Any]
     seconds: float
+    # paths in the arguments that a worker on another machine needs copies of
     files: tuple[str, ...] = ()
 
 
@@ -110,7 +108,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Of the workers' processes."""
+        """Return the ids of the workers' processes."""
         return [worker.pid for worker in (*self._idle, *self._busy)]
 
     def _start(self, concurrency: int | None) -> None:
@@ -176,7 +174,7 @@ def drive(*pools: WorkerPool, concurrency: int | None = None) -> None:
 
 
 def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
-    """A part of drive() that takes a moment: start what may start, take the replies there are."""
+    """Drive for a moment: start what may start, take the replies there are."""
     try:
         for pool in pools:
             pool.check()

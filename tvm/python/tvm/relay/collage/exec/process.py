@@ -36,18 +36,17 @@ _LONGEST_REPLY = 256 << 20
 
 @dataclasses.dataclass(frozen=True)
 class WorkerOptions:
-    """How worker processes are started.
+    """Options of worker processes."""
 
-    imports: modules that a worker imports at its start; what they register (backends, schedules) is
-    there for all candidates. environment: variables set over the driver's own. memory_limit_bytes:
-    what a worker may hold in memory, 0 for four fifths of the machine's (memory.py); one that holds
-    more is killed. startup_seconds: how long a start (the import of TVM) may take.
-    """
-
+    # modules that a worker imports at its start; what they register (backends, schedules) is there
+    # for all candidates
     imports: Sequence[str] = ()
+    # variables set over the driver's own
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    # of one worker, which is killed when it holds more; 0 for four fifths of the machine's
+    # (memory.py)
     memory_limit_bytes: int = 0
-    startup_seconds: float = 120.0
+    startup_seconds: float = 120.0  # how long a start (the import of TVM) may take
 
 
 class WorkerProcess:
@@ -197,7 +196,7 @@ class WorkerProcess:
                 self._received = b"too long\n"
 
     def _read_from(self, fd: int) -> bytes:
-        """What can be read now, at most a few MB so that a babbler cannot hold the driver."""
+        """Read what can be read now, at most a few MB so that a babbler cannot hold the driver."""
         parts = []
         for _ in range(64):
             try:
@@ -213,7 +212,7 @@ class WorkerProcess:
         return b"".join(parts)
 
     def _printed(self) -> str:
-        """The end of what the worker printed, to go after a message."""
+        """Return the end of what the worker printed, to go after a message."""
         lines = self._tail.decode(errors="replace").strip().splitlines()[-3:]
         return "; it printed: " + " | ".join(lines)[-300:] if lines else ""
 
@@ -224,8 +223,8 @@ class WorkerProcess:
         return self._exit_code() is not None
 
     def _exit_code(self) -> int | None:
-        """As Popen.returncode, None while it runs; it stays unreaped, so that its process group's
-        id stays its own. 0 for one that somebody else has reaped."""
+        """Return Popen.returncode, None while it runs; it stays unreaped, so that its process
+        group's id stays its own. 0 for one that somebody else has reaped."""
         if self._process.returncode is not None:
             return self._process.returncode
         flags = os.WEXITED | os.WNOHANG | os.WNOWAIT

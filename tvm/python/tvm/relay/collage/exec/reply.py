@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a request to a worker ended, and the line that says so. Test: exec/test_pool.py."""
+"""Outcomes of a request to a worker, and the line that says so. Test: exec/test_pool.py."""
 
 from __future__ import annotations
 
@@ -21,23 +21,21 @@ class WrongResult(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
-    """The end of one request: `outcome` is "ok" with `value`, or "failed" (an exception of kind
-    `type`), "timeout" or "died" with a message.
+    """The end of one request."""
 
-    fault: the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for
-    what is the candidate's own doing. code: the return code of a process that ended by itself.
-    """
-
+    # "ok" with `value`; else "failed" (by an exception), "timeout" or "died", with a message
     outcome: str
     value: Any = None
-    type: str = ""
+    type: str = ""  # the exception's
     message: str = ""
+    # the kind of fault of the machine that it failed or died of (machine_fault.ADVICE), "" for what
+    # is the candidate's own doing
     fault: str = ""
-    code: int | None = None
+    code: int | None = None  # the return code of a process that ended by itself
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:
-    """A line as the reply that the worker's own code writes, None for anything else."""
+    """Read a line as the reply that the worker's own code writes, None for anything else."""
     try:
         reply = parse_json(line)
         is_ok = reply["ok"]
@@ -50,7 +48,7 @@ def parse_reply(line: bytes) -> dict[str, Any] | None:
 
 
 def how_it_ended(code: int | None) -> str:
-    """How a process of this return code ended."""
+    """Say how a process of this return code ended."""
     if code is not None and code < 0:
         with contextlib.suppress(ValueError):
             return f"killed by {signal.Signals(-code).name}"

@@ -11,7 +11,8 @@ from collections.abc import Callable
 
 
 def resolve(path: str) -> Callable:
-    """The callable that "package.module:name" names; ValueError that names the path otherwise."""
+    """Return the callable that "package.module:name" names; ValueError that names the path
+    otherwise."""
     module, separator, name = path.partition(":")
     if not separator:
         raise ValueError(f"{path!r} is not of the form 'package.module:name'")
@@ -25,5 +26,5 @@ def resolve(path: str) -> Callable:
 
 
 def path_of(function: Callable) -> str:
-    """The text that resolve() turns back into a module-level function."""
+    """Return the text that resolve() turns back into a module-level function."""
     return f"{function.__module__}:{function.__qualname__}"

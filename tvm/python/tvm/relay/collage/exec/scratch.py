@@ -71,7 +71,7 @@ def remove_stale() -> int:
 
 
 def stale_folders() -> list[Path]:
-    """The folders that `remove_stale` would remove now."""
+    """Return the folders that `remove_stale` would remove now."""
     found = []
     for lock, held in _stale_locks():
         found.append(lock.with_suffix(""))
@@ -89,7 +89,8 @@ def _stale_locks() -> Iterator[tuple[Path, int]]:
 
 
 def _try_lock(lock: Path, flags: int = 0) -> int | None:
-    """A descriptor that holds the lock; None when a living process does, or the file is gone.
+    """Return a descriptor that holds the lock; None when a living process does, or the file is
+    gone.
 
     OSError for another user's file, and where files cannot be made or locked.
     """
@@ -114,8 +115,8 @@ def _close(folder: Path, lock: Path, held: int, owner: int) -> None:
 
 
 def _remove(folder: Path, lock: Path, held: int) -> None:
-    """The folder first: while it is there, so is its lock file. What cannot be removed stays for
-    the next that tries: whoever makes a folder now must not fail by an old one."""
+    """Remove the folder first: while it is there, so is its lock file. What cannot be removed stays
+    for the next that tries: whoever makes a folder now must not fail by an old one."""
     shutil.rmtree(folder, ignore_errors=True)
     with contextlib.suppress(OSError):
         if not folder.exists():

@@ -17,7 +17,7 @@ class SpareWorkers:
         self._idle: list[tuple[WorkerOptions, WorkerProcess]] = []
 
     def take(self, options: WorkerOptions) -> WorkerProcess:
-        """A worker with these options, started if there is none."""
+        """Take a worker with these options, started if there is none."""
         for entry in self._idle:
             if entry[0] == options and entry[1].is_alive:
                 self._idle.remove(entry)

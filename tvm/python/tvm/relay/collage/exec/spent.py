@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a search's time goes: wall and CPU seconds by phase, here and inside the workers.
+"""The ledger of a search's time: wall and CPU seconds by phase, here and inside the workers.
 
 Nothing is recorded outside `recording()`, which bench/measuring.py and each worker's request use.
 Phases never overlap: what an inner phase takes is not part of the outer one, and an inner phase's
@@ -12,7 +12,6 @@ import contextlib
 import contextvars
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 # What no phase names.
 OTHER = "other"
@@ -33,7 +32,7 @@ class Spent:
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """The block's time belongs to phase `name`, but for inner phases'."""
+        """Count the block's time as phase `name`, but for inner phases'."""
         self.stop()
         is_inner = len(self._open) > 1
         self._open.append(f"{self._open[-1]}/{name}" if is_inner else name)
@@ -49,7 +48,7 @@ class Spent:
         _add(self.phases, self._open[-1], [now[k] - self._mark[k] for k in (0, 1)])
         self._mark = now
 
-    def add_workers(self, phases: Any) -> None:
+    def add_workers(self, phases: object) -> None:
         """Add what a worker's reply says that it spent; nonsense, which a candidate may have
         written, is left out."""
         for name, seconds in phases.items() if isinstance(phases, dict) else ():
@@ -80,7 +79,7 @@ def phase(name: str) -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if spent is None else spent.phase(name)
 
 
-def add_workers(phases: Any) -> None:
+def add_workers(phases: object) -> None:
     """Spent.add_workers of the recording at hand; nothing when there is none."""
     spent = _active.get()
     if spent is not None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a compile may take, and which of its phases has how much of that.
+"""The time limit of a compile, and how much of it each of its phases has.
 
 A phase may use what those before it have left. Time in which other searches had the CPUs is not
 counted. Test: exec/test_time_limit.py.
@@ -22,7 +22,7 @@ WHOLE_PLANS, BUILT = 0.6, 0.85
 
 
 class TimeIsUpError(CollageError, RuntimeError):
-    """What was being done has no more time: the compile goes on with what is known."""
+    """The end of the time for what was being done: the compile goes on with what is known."""
 
 
 class TimeLimit:

@@ -18,7 +18,7 @@ import resource
 import signal
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TextIO
 
 from ..machine.memory import be_first_to_go
 from ..messages.foreign import describe
@@ -31,7 +31,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 class Commands:
-    """What a worker can be asked; each method takes a request's arguments by keyword."""
+    """The commands of a worker; each method takes a request's arguments by keyword."""
 
     def __init__(self) -> None:
         self._stage = Stage()
@@ -61,7 +61,7 @@ class Commands:
         self._stage.close()
 
 
-def serve(requests: Iterable[str], replies: Any) -> None:
+def serve(requests: Iterable[str], replies: TextIO) -> None:
     """Answer requests until they end; an exception is an answer, only a death is not."""
     commands = Commands()
     for line in requests:

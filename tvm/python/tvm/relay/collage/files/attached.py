@@ -60,8 +60,8 @@ def add_report(package: str | os.PathLike, report: dict[str, Any]) -> None:
 
 
 def attached_report(path: str | os.PathLike) -> dict[str, Any] | None:
-    """What was attached to the library or package; None where nothing was. OSError, ValueError for
-    a report that is damaged, FileError for a library that was cut off."""
+    """Return what was attached to the library or package; None where nothing was. OSError,
+    ValueError for a report that is damaged, FileError for a library that was cut off."""
     try:
         packed = _packed(path)
         if packed is None:
@@ -86,14 +86,14 @@ def _check_whole(path: str) -> None:
 
 
 def is_library(path: str | os.PathLike) -> bool:
-    """Whether a file is a shared library or a package of tvmc's."""
+    """Return whether a file is a shared library or a package of tvmc's."""
     with open(path, "rb") as file:
         is_shared = file.read(len(_ELF)) == _ELF
     return is_shared or tarfile.is_tarfile(path)
 
 
 def no_report(path: str | os.PathLike) -> str:
-    """What an error says of a library that carries no report."""
+    """Return what an error says of a library that carries no report."""
     return (
         f"the library {os.fspath(path)} carries no report: write it by `collage compile`, `tvmc "
         "compile --collage` or Result.save_library"
@@ -105,7 +105,7 @@ def _text(report: dict[str, Any]) -> bytes:
 
 
 def _packed(path: str | os.PathLike) -> bytes | None:
-    """The compressed report. ValueError, or one of tarfile's, for a file that is cut off."""
+    """Return the compressed report. ValueError, or one of tarfile's, for a file that is cut off."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         if size >= _TAIL.size:

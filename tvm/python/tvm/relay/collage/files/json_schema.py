@@ -15,7 +15,8 @@ from .records import JSON_TYPES, Attribute, fields_of, required_fields
 
 
 def describe_class(cls: type, defs: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a record each of whose fields has a meaning; classes in it go to `defs`."""
+    """Return the schema of a record each of whose fields has a meaning; classes in it go to
+    `defs`."""
     return {
         "description": (cls.__doc__ or "").strip().splitlines()[0],
         "type": "object",
@@ -29,7 +30,7 @@ def describe_class(cls: type, defs: dict[str, Any]) -> dict[str, Any]:
 
 
 def _describe(kind: Any, limits: Any, defs: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a type that files/records.py reads; classes go to `defs`."""
+    """Return the schema of a type that files/records.py reads; classes go to `defs`."""
     limits = {key: limits[key] for key in ("minimum", "pattern", "enum") if key in limits}
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         if kind.__name__ not in defs:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file seems to be, for errors about one that is of another kind than is needed.
+"""Guesses what a file is, for errors about one that is of another kind than is needed.
 
 Test: files/test_kinds.py.
 """
@@ -48,7 +48,7 @@ _OF_REPORTS = {"plan", "plans", "placement", "functions", "guard_skipped", "cost
 
 
 def is_model(path: str | os.PathLike) -> bool:
-    """Whether it seems to be a model that a build reads. OSError."""
+    """Return whether it seems to be a model that a build reads. OSError."""
     return kind_of(path) in _MODELS.values()
 
 
@@ -60,17 +60,17 @@ def original_of(path: str | os.PathLike) -> str:
 
 
 def is_placement(value: object) -> bool:
-    """Of a file's JSON value."""
+    """Return whether a file's JSON value is a placement."""
     return isinstance(value, dict) and value.get("format") == PLACEMENT_FORMAT
 
 
 def is_report(value: object) -> bool:
-    """Of a file's JSON value."""
+    """Return whether a file's JSON value is a report."""
     return isinstance(value, dict) and value.keys() >= _OF_REPORTS
 
 
 def kind_of(path: str | os.PathLike) -> str:
-    """What a file that can be read seems to be: "an ONNX model", "a placement". OSError."""
+    """Return what a file that can be read seems to be: "an ONNX model", "a placement". OSError."""
     with open(path, "rb") as file:
         begins = file.read(_READ_BYTES)
     if not begins:
@@ -105,7 +105,7 @@ def _text_kind(path: str | os.PathLike) -> str:
 
 
 def _are_json(lines: Sequence[bytes]) -> bool:
-    """Two lines with an object or a list each."""
+    """Return whether two lines have an object or a list each."""
     try:
         values = [parse_json(line) for line in lines]
     except ValueError:

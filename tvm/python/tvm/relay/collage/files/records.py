@@ -33,7 +33,7 @@ class RecordError(ValueError):
         self.what, self.path = what, ""
 
     def inside(self, step: str) -> RecordError:
-        """The same, seen from what holds the value as its field or item `step`."""
+        """Return the same, seen from what holds the value as its field or item `step`."""
         dot = "." if self.path and not self.path.startswith("[") else ""
         self.path = f"{step}{dot}{self.path}"
         return self
@@ -42,13 +42,13 @@ class RecordError(ValueError):
         return f"{self.path or 'it'} {self.what}"
 
 
-def read_json(kind: type[Kind], text: Any) -> Kind:
-    """What C++ sent as text."""
+def read_json(kind: type[Kind], text: str | bytes) -> Kind:
+    """Read a record that C++ sent as text."""
     return read(kind, json.loads(str(text)))
 
 
-def read(kind: type[Kind], value: Any) -> Kind:
-    """A JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
+def read(kind: type[Kind], value: object) -> Kind:
+    """Read a JSON value as `kind`: a dataclass, tuple[..], list[..], dict[str, ..] or a plain type.
 
     RecordError says where it is none. A field's metadata may have limits: minimum, pattern, enum.
     The names in a class's FORMER_FIELDS are those that older files have, and are passed over.
@@ -74,8 +74,8 @@ def _field_names(cls: type) -> tuple[str, ...]:
 
 
 def described(meaning: str, default: Any = dataclasses.MISSING, **limits: Any) -> Any:
-    """A dataclass' field with its meaning, for schemas, and limits. `default`: what it is in files
-    that were written before it was added."""
+    """Make a dataclass' field with its meaning, for schemas, and limits. `default`: what it is in
+    files that were written before it was added."""
     return dataclasses.field(default=default, metadata={"meaning": meaning, **limits})
 
 
@@ -86,14 +86,14 @@ def fields_of(cls: type) -> list[tuple[str, Any, Mapping[str, Any]]]:
 
 
 def required_fields(cls: type) -> list[str]:
-    """The fields that each value has; a later one has a default for older files."""
+    """Return the fields that each value has; a later one has a default for older files."""
     none = dataclasses.MISSING
     fields = dataclasses.fields(cls)
     return [f.name for f in fields if f.default is none and f.default_factory is none]
 
 
 def _reader(kind: Any, limits: Mapping[str, Any]) -> Callable[[Any], Any]:
-    """What makes a `kind` of a JSON value."""
+    """Return what makes a `kind` of a JSON value."""
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return _class_reader(kind)
     if kind is Attribute:
@@ -122,7 +122,7 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
     required = required_fields(cls)
     former: frozenset[str] = getattr(cls, "FORMER_FIELDS", frozenset())
 
-    def read_class(value: Any) -> Any:
+    def read_class(value: object) -> Any:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
         for name in required:
@@ -138,7 +138,7 @@ def _class_reader(cls: type) -> Callable[[Any], Any]:
 
 
 def _dict_reader(read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_dict(value: Any) -> Any:
+    def read_dict(value: object) -> Any:
         if not isinstance(value, dict):
             raise _wrong("an object", value)
         return _read_each(lambda _: read_item, value)
@@ -160,7 +160,7 @@ def _read_each(
 
 
 def _items_reader(origin: type, read_item: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def read_items(value: Any) -> Any:
+    def read_items(value: object) -> Any:
         if not isinstance(value, (list, tuple)):
             raise _wrong("a list", value)
         found: list[Any] = []
@@ -174,7 +174,7 @@ def _items_reader(origin: type, read_item: Callable[[Any], Any]) -> Callable[[An
     return read_items
 
 
-def _read_attribute(value: Any) -> Any:
+def _read_attribute(value: object) -> Any:
     if isinstance(value, (list, tuple)):
         return _items_reader(list, _read_attribute)(value)
     if isinstance(value, str) or _is_number(value):
@@ -197,18 +197,18 @@ def _read_plain(kind: type, limits: Mapping[str, Any], value: Any) -> Any:
     return kind(value)
 
 
-def _read_choice(kind: type[enum.StrEnum], value: Any) -> Any:
+def _read_choice(kind: type[enum.StrEnum], value: str) -> Any:
     if value not in tuple(kind):
         raise _wrong("one of " + ", ".join(kind), value)
     return kind(value)
 
 
-def _is_number(value: Any) -> bool:
-    """Whether C++ has such a number: an integer of 64 bits, or a float that is finite."""
+def _is_number(value: object) -> bool:
+    """Return whether C++ has such a number: an integer of 64 bits, or a float that is finite."""
     if isinstance(value, float):
         return math.isfinite(value)
     return type(value) is int and -(2**63) <= value < 2**63
 
 
-def _wrong(wanted: str, value: Any) -> RecordError:
+def _wrong(wanted: str, value: object) -> RecordError:
     return RecordError(f"must be {wanted}, not {value!r:.60}")

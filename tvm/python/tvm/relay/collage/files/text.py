@@ -76,7 +76,7 @@ def make_folder(path: str | os.PathLike, called: str) -> None:
 
 
 def why_no_file(path: str | os.PathLike) -> str:
-    """Why there is no file that can be read at a path; "" where there is one."""
+    """Return why there is no file that can be read at a path; "" where there is one."""
     if os.path.isdir(path):
         return "it is a folder"
     if not os.path.exists(path):
@@ -98,8 +98,8 @@ def write_report(result: Any, path: str) -> None:
 
 
 def json_text(value: Any, indent: str = "") -> str:
-    """JSON for people: what fits a line, or holds plain values alone, is one; ValueError for what
-    JSON has no number for."""
+    """Write JSON for people: what fits a line, or holds plain values alone, is one; ValueError for
+    what JSON has no number for."""
     inner = indent + " "
     items = list(value.values()) if isinstance(value, dict) else value
     is_nested = isinstance(items, (list, tuple)) and any(

@@ -20,7 +20,7 @@ _TERMS = tuple(1.0 / power for power in range(3, 15, 2))
 _ONE = 20.0
 
 
-def activation(op: str, inputs: Sequence[Any], dtype: str) -> Any | None:
+def activation(op: str, inputs: Sequence[relay.Expr], dtype: str) -> Any | None:
     """Return the result of a node of an operator of ACTIVATIONS; None for a type that is left to
     TVM."""
     return ACTIVATIONS[op](inputs[0]) if dtype == "float32" else None
@@ -30,7 +30,7 @@ def _number(value: float) -> relay.Constant:
     return relay.const(np.float32(value))
 
 
-def softplus(x: Any) -> Any:
+def softplus(x: relay.Expr) -> Any:
     """Return max(x, 0) + log(1 + exp(-|x|)), whose exponential is at most 1."""
     small = relay.exp(relay.negative(relay.abs(x)))
     z = small / (small + _number(2.0))
@@ -41,7 +41,7 @@ def softplus(x: Any) -> Any:
     return relay.nn.relu(x) + (series * square + _number(1.0)) * (z + z)
 
 
-def mish(x: Any) -> Any:
+def mish(x: relay.Expr) -> Any:
     """Return x * tanh(log(1 + e)) = x * e (e + 2) / (e (e + 2) + 2) with e = exp(x)."""
     e = relay.exp(relay.minimum(x, _number(_ONE)))
     n = e * (e + _number(2.0))

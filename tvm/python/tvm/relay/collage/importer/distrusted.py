@@ -26,7 +26,10 @@ class Node:
     """A node with what its inputs are: arrays where they are constants, and their types."""
 
     def __init__(
-        self, proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[Any], Any]
+        self,
+        proto: NodeProto,
+        value_of: Callable[[str], Any],
+        type_of: Callable[[relay.Expr], relay.Type],
     ) -> None:
         self._proto, self._value_of, self._type_of = proto, value_of, type_of
         self.attrs: Mapping[str, Any] = {
@@ -57,7 +60,7 @@ class Node:
 
 
 def why_distrusted(
-    proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[Any], Any]
+    proto: NodeProto, value_of: Callable[[str], Any], type_of: Callable[[relay.Expr], relay.Type]
 ) -> str:
     """Return what TVM's converter would get wrong of a node, "" where it is right.
 
@@ -150,7 +153,7 @@ def _sorted(node: Node) -> str:
 
 
 def _indices(node: Node) -> str:
-    """TVM reads and writes outside of the data for an index that is negative."""
+    """Say that TVM reads and writes outside of the data for an index that is negative."""
     array = node.array(1)
     return "" if array is not None and (array >= 0).all() else "TVM takes no negative indices"
 

@@ -40,7 +40,7 @@ class Folds:
         self._done: dict[int, Any] = {}  # address -> an expression that is folded, kept alive
         self._constants: dict[int, list[tuple[Any, Any]]] = {}
 
-    def fold_constant(self, node: Any, mod: Any = None) -> Any:
+    def fold_constant(self, node: relay.Expr, mod: tvm.IRModule = None) -> Any:
         """`common.fold_constant`."""
         if mod is not None:
             return self._stock(node, mod)
@@ -59,13 +59,14 @@ class Folds:
         self._done[key_of(folded)] = folded
         return folded
 
-    def copied(self, old: Any, new: Any) -> None:
+    def copied(self, old: relay.Expr, new: relay.Expr) -> None:
         """Say that `new` is a copy of `old` and so as folded."""
         if key_of(old) in self._done:
             self._done[key_of(new)] = new
 
-    def _own(self, node: Any) -> list[Any] | None:
-        """Expressions not folded yet, arguments first; None if there is control flow among them."""
+    def _own(self, node: relay.Expr) -> list[Any] | None:
+        """Return the expressions not folded yet, arguments first; None if there is control flow
+        among them."""
         found: list[Any] = []
         seen: set[int] = set()
         stack: list[tuple[Any, bool]] = [(node, False)]
@@ -81,11 +82,11 @@ class Folds:
                 stack.extend((item, False) for item in children_of(expr))
         return found
 
-    def _is_done(self, expr: Any) -> bool:
+    def _is_done(self, expr: relay.Expr) -> bool:
         return isinstance(expr, (relay.Var, relay.Constant)) or key_of(expr) in self._done
 
-    def _fold(self, expr: Any, folded: dict[int, Any]) -> Any:
-        """An expression on its folded arguments; None if TVM would do more the next time."""
+    def _fold(self, expr: relay.Expr, folded: dict[int, relay.Expr]) -> Any:
+        """Fold an expression on its folded arguments; None if TVM would do more the next time."""
         old = children_of(expr)
         new = [folded.get(key_of(item), item) for item in old]
         is_call = isinstance(expr, relay.Call)
@@ -111,7 +112,8 @@ class Folds:
         return alike[-1][1]
 
     def _computed(self, call: relay.Call) -> Any:
-        """By TVM's folding, or by a build of ours: LLVM rejects some kernels without its mends."""
+        """Compute the call by TVM's folding, or by a build of ours: LLVM rejects some kernels
+        without its mends."""
         try:
             return self._stock(call)
         except tvm.TVMError:
@@ -123,25 +125,25 @@ class Folds:
             return _expression(tuple(outputs) if is_tuple else outputs[0])
 
 
-def _is_plain(expr: Any) -> bool:
+def _is_plain(expr: relay.Expr) -> bool:
     is_call = isinstance(expr, relay.Call) and isinstance(expr.op, tvm.ir.Op)
     return is_call or isinstance(expr, (relay.Tuple, relay.TupleGetItem))
 
 
-def _is_constant(expr: Any) -> bool:
+def _is_constant(expr: relay.Expr) -> bool:
     if isinstance(expr, relay.Tuple):
         return all(map(_is_constant, expr.fields))
     return isinstance(expr, relay.Constant)
 
 
-def _copy(answer: Any) -> Any:
-    """Constants may be shared, tuples are not: TVM makes one for each call."""
+def _copy(answer: relay.Expr) -> Any:
+    """Copy tuples, of which TVM makes one for each call; constants may be shared."""
     return (
         relay.Tuple(list(map(_copy, answer.fields))) if isinstance(answer, relay.Tuple) else answer
     )
 
 
-def _expression(value: Any) -> Any:
+def _expression(value: relay.Expr) -> Any:
     if isinstance(value, tuple):
         return relay.Tuple(list(map(_expression, value)))
     return relay.Constant(tvm.nd.array(np.ascontiguousarray(value).reshape(value.shape)))

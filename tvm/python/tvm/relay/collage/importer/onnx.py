@@ -16,12 +16,12 @@ import contextvars
 import functools
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
 import tvm
-from onnx import TensorProto
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
@@ -52,7 +52,7 @@ _ONE_AT_A_TIME = threading.RLock()
 
 
 def from_onnx(
-    model: Any,
+    model: ModelProto,
     shape: dict[str, Any] | None = None,
     dtype: str | dict[str, str] = "float32",
     opset: int | None = None,
@@ -60,7 +60,8 @@ def from_onnx(
     convert_config: dict[str, Any] | None = None,
     export_node_renamed_model_path: str | None = None,
 ) -> tuple[Any, dict[str, Any]]:
-    """An ONNX ModelProto as a Relay module and its parameters: `relay.frontend.from_onnx`, quick.
+    """Import an ONNX ModelProto as a Relay module and its parameters: `relay.frontend.from_onnx`,
+    quick.
 
     shape: dimensions by input, for those that the model leaves open. dtype: type by input, else the
     model's. freeze_params: weights become constants of the module, and there are no parameters.
@@ -86,7 +87,7 @@ def from_onnx(
     return _as_one_node(model, shape or {}, refusal), {}
 
 
-def _as_one_node(model: Any, shapes: dict[str, Any], refusal: ModelError) -> tvm.IRModule:
+def _as_one_node(model: ModelProto, shapes: dict[str, Any], refusal: ModelError) -> tvm.IRModule:
     """Return what TVM cannot import as the one node that onnxruntime runs. ModelError, which is
     `refusal` and why it is no such node, where onnxruntime cannot run it either."""
     weights = {tensor.name for tensor in model.graph.initializer}
@@ -106,7 +107,7 @@ def _as_one_node(model: Any, shapes: dict[str, Any], refusal: ModelError) -> tvm
     return made
 
 
-def _input_type(value: Any, shape: Any) -> relay.TensorType:
+def _input_type(value: ValueInfoProto, shape: Any) -> relay.TensorType:
     kind = value.type.tensor_type
     if kind.elem_type not in DTYPES:
         raise ModelError(f"input {value.name} is of another type in TVM")
@@ -114,7 +115,7 @@ def _input_type(value: Any, shape: Any) -> relay.TensorType:
     return relay.TensorType(own if shape is None else list(shape), DTYPES[kind.elem_type])
 
 
-def _check_model(model: Any) -> None:
+def _check_model(model: ModelProto) -> None:
     """TypeError for what is no ONNX model, ModelError for one that computes nothing."""
     if not hasattr(model, "graph"):
         raise TypeError(
@@ -128,7 +129,7 @@ def _check_model(model: Any) -> None:
             )
 
 
-def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
+def _check_shapes(model: ModelProto, shapes: dict[str, Any]) -> None:
     """ShapeError for shapes that do not fit the graph's inputs."""
     weights = {tensor.name for tensor in model.graph.initializer}
     inputs: dict[str, list[int] | None] = {}
@@ -165,7 +166,7 @@ def _check_shapes(model: Any, shapes: dict[str, Any]) -> None:
             )
 
 
-def _check_input(value: Any, shapes: dict[str, Any]) -> None:
+def _check_input(value: ValueInfoProto, shapes: dict[str, Any]) -> None:
     """ShapeError for an input that has no shape, ModelError for one of a type that TVM has not."""
     kind = value.type.tensor_type
     is_known = kind.elem_type in DTYPES or kind.elem_type in _IN_BYTES
@@ -198,7 +199,8 @@ def quick_import() -> Iterator[None]:
 
 
 class _Scope:
-    """What one block knows. Its methods take the place of TVM's functions, which they are given.
+    """The knowledge of one block. Its methods take the place of TVM's functions, which they are
+    given.
 
     Cache of converters: key is the opset.
     """
@@ -215,7 +217,7 @@ class _Scope:
     def from_onnx(
         self,
         stock: Callable,
-        model: Any,
+        model: ModelProto,
         shape: dict[str, Any] | None = None,
         dtype: Any = "float32",
         opset: int | None = None,
@@ -232,14 +234,14 @@ class _Scope:
         finally:
             self._versions, self._inferred, self._expected = outer
 
-    def infer_type(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
+    def infer_type(self, _stock: Callable, node: relay.Expr, mod: tvm.IRModule = None) -> Any:
         return self._types.infer_type(node, mod)
 
-    def fold_constant(self, _stock: Callable, node: Any, mod: Any = None) -> Any:
+    def fold_constant(self, _stock: Callable, node: relay.Expr, mod: tvm.IRModule = None) -> Any:
         return self._folds.fold_constant(node, mod)
 
-    def set_span(self, stock: Callable, sym: Any, span: Any) -> Any:
-        """The copy that carries the span is folded and typed as what it copies."""
+    def set_span(self, stock: Callable, sym: relay.Expr, span: relay.Span | str) -> Any:
+        """Fold and type the copy that carries the span as what it copies."""
         copy = stock(sym, span)
         is_wrapper = isinstance(sym, relay.expr.TupleWrapper)
         pairs = [(sym.tuple_value, copy.tuple_value) if is_wrapper else (sym, copy)]
@@ -264,16 +266,16 @@ class _Scope:
         return self._converters[opset]
 
     def check_for_unsupported_ops(self, _stock: Callable, _proto: Any, _graph: Any) -> None:
-        """None is: `construct_nodes` finds out which nodes onnxruntime takes."""
+        """Refuse no node: `construct_nodes` finds out which nodes onnxruntime takes."""
 
-    def construct_nodes(self, stock: Callable, proto: Any, graph: Any) -> None:
+    def construct_nodes(self, stock: Callable, proto: NodeProto, graph: Any) -> None:
         for node in graph.node:
             name_what_branches_read(proto, node)
             why = self._why_not_converted(stock, proto, node)
             if why is not None:
                 self._make_opaque(proto, node, why)
 
-    def _why_not_converted(self, stock: Callable, proto: Any, node: Any) -> Exception | None:
+    def _why_not_converted(self, stock: Callable, proto: NodeProto, node: Any) -> Exception | None:
         """Convert a node by TVM; what is wrong with that, None where it is right."""
         try:
             read = functools.partial(self._input, proto)
@@ -288,11 +290,11 @@ class _Scope:
             return error
         return None
 
-    def _input(self, proto: Any, name: str) -> Any:
-        """A value that a node reads."""
+    def _input(self, proto: NodeProto, name: str) -> Any:
+        """Return a value that a node reads."""
         return proto._nodes[proto._renames.get(name, name)]
 
-    def _make_opaque(self, proto: Any, node: Any, why: Exception) -> None:
+    def _make_opaque(self, proto: NodeProto, node: Any, why: Exception) -> None:
         span = onnx.get_source_name(node, proto._op_type_dict)
         read = functools.partial(self._input, proto)
         # A model's input knows the node that reads it first, as TVM has it.
@@ -310,7 +312,13 @@ class _Scope:
         proto._nodes.update(zip(filter(None, node.output), found, strict=True))
 
     def convert_operator(
-        self, stock: Callable, graph: Any, op: str, inputs: Any, attrs: dict[str, Any], opset: int
+        self,
+        stock: Callable,
+        graph: Any,
+        op: str,
+        inputs: Sequence[relay.Expr],
+        attrs: dict[str, Any],
+        opset: int,
     ) -> Any:
         mend(op, inputs, attrs)
         if op == "Concat":
@@ -343,7 +351,7 @@ class _Set(list):
 
 
 def _dispatching(method: str) -> Callable[[Callable], Callable]:
-    """What makes of TVM's function one that asks this thread's scope, if it has one."""
+    """Return what makes of TVM's function one that asks this thread's scope, if it has one."""
 
     def make(stock: Callable) -> Callable:
         @functools.wraps(stock)

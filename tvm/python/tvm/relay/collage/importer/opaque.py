@@ -64,7 +64,7 @@ class Versions:
 def opaque(
     node: onnx.NodeProto,
     value_of: Callable[[str], Any],
-    type_of: Callable[[Any], Any],
+    type_of: Callable[[relay.Expr], relay.Type],
     expected: Mapping[str, relay.TensorType | None],
     versions: Versions,
 ) -> list[Any] | relay.expr.TupleWrapper:
@@ -136,7 +136,7 @@ def _is_small(value: Any) -> bool:
     return isinstance(value, relay.Constant) and int(np.prod(value.data.shape)) <= _SMALL
 
 
-def type_info(name: str, tensor_type: Any) -> onnx.ValueInfoProto:
+def type_info(name: str, tensor_type: relay.Type) -> onnx.ValueInfoProto:
     """Return what ONNX says of a value of a type of Relay. ModelError for one that it has not."""
     if not isinstance(tensor_type, relay.TensorType):
         raise ModelError("an input is no tensor")
@@ -310,7 +310,7 @@ def _run(session: Any, made_up: Callable[[Sequence[int]], np.ndarray] = _differe
         raise ModelError(f"onnxruntime does not run it: {last_line(error)}") from error
 
 
-def _constant(array: Any) -> relay.Constant:
+def _constant(array: np.ndarray) -> relay.Constant:
     if not isinstance(array, np.ndarray) or array.dtype.name not in NUMBERS:
         raise ModelError("TVM has no values of its result's type")
     return relay.Constant(tvm.nd.array(np.ascontiguousarray(array).reshape(array.shape)))

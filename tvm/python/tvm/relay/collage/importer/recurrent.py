@@ -24,10 +24,13 @@ _BIAS, _LENGTHS, _STATE, _PEEPHOLES = 3, 4, 5, 7
 
 
 def layer(
-    op: str, inputs: Any, attrs: dict[str, Any], type_of: Callable[[Any], Any]
+    op: str,
+    inputs: Sequence[relay.Expr | None],
+    attrs: dict[str, Any],
+    type_of: Callable[[relay.Expr], relay.Type],
 ) -> relay.expr.TupleWrapper | None:
-    """A node's results, or None for a node that is left to TVM. ValueError for one that TVM would
-    import as if something of it were not there."""
+    """Return a node's results, or None for a node that is left to TVM. ValueError for one that TVM
+    would import as if something of it were not there."""
     given = [*inputs, *[None] * 8][:8]
     what, extents = _recurrence(op, attrs), [_extents(type_of(item)) for item in given[:3]]
     is_static = all(_shape(type_of(item)) for item in given[_BIAS:_PEEPHOLES] if item is not None)
@@ -42,7 +45,7 @@ def layer(
 
 
 def _recurrence(op: str, attrs: dict[str, Any]) -> Recurrence | None:
-    """What a node computes; None where there is no kernel for it."""
+    """Return what a node computes; None where there is no kernel for it."""
     if attrs.get("clip") or attrs.get("input_forget"):
         return None
     direction = _text(attrs.get("direction", "forward"))
@@ -100,14 +103,14 @@ def _layer(
     return relay.expr.TupleWrapper(relay.Tuple(fields), len(fields))
 
 
-def _extents(tensor_type: Any) -> list[int] | None:
-    """Of a float32 tensor of known shape, else None."""
+def _extents(tensor_type: relay.Type) -> list[int] | None:
+    """Return the extents of a float32 tensor of known shape, else None."""
     shape = _shape(tensor_type)
     return shape if shape is not None and tensor_type.dtype == "float32" else None
 
 
-def _shape(tensor_type: Any) -> list[int] | None:
-    """Of a tensor, None where an extent is not known."""
+def _shape(tensor_type: relay.Type) -> list[int] | None:
+    """Return the shape of a tensor, None where an extent is not known."""
     if not isinstance(tensor_type, relay.TensorType):
         return None
     shape = list(tensor_type.shape)
@@ -115,5 +118,5 @@ def _shape(tensor_type: Any) -> list[int] | None:
     return [int(extent) for extent in shape] if is_known else None
 
 
-def _text(value: Any) -> str:
+def _text(value: bytes | str) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)

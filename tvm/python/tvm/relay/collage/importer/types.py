@@ -27,7 +27,7 @@ from ..relay_util.walk import children_of, key_of
 
 @dataclasses.dataclass(frozen=True)
 class Typed:
-    """What `infer_type` is asked for: an importer reads nothing but the type."""
+    """The answer of `infer_type`: an importer reads nothing but the type."""
 
     checked_type: Any
 
@@ -41,7 +41,7 @@ DTYPES = {
 NUMBERS = {name: number for number, name in DTYPES.items()}
 
 
-def agrees(found: Any, expected: relay.TensorType | None) -> bool:
+def agrees(found: relay.Type, expected: relay.TensorType | None) -> bool:
     """Tell whether a type is as expected, where None is one that TVM has not; a dimension that
     either leaves open is as any."""
     return (
@@ -57,8 +57,9 @@ def agrees(found: Any, expected: relay.TensorType | None) -> bool:
     )
 
 
-def _parts(expr: Any) -> Any:
-    """Sub-expressions that have types by themselves: what a `let` binds is known inside it only."""
+def _parts(expr: relay.Expr) -> Any:
+    """Return the sub-expressions that have types by themselves: what a `let` binds is known inside
+    it only."""
     return () if isinstance(expr, relay.Let) else children_of(expr)
 
 
@@ -76,14 +77,14 @@ class Types:
         self._calls: dict[Any, list[tuple[Any, Any]]] = {}
         self._canonical: dict[int, list[Any]] = {}  # structural hash -> one of each type
 
-    def infer_type(self, node: Any, mod: Any = None) -> Any:
+    def infer_type(self, node: relay.Expr, mod: tvm.IRModule = None) -> Any:
         """`common.infer_type`, whose result has the type only. Errors are TVM's."""
         if mod is not None or isinstance(node, relay.Function):
             return self._stock(node, mod)
         return Typed(self.type_of(node))
 
-    def type_of(self, expr: Any) -> Any:
-        """The type of an expression; raises what TVM raises for an ill-typed one."""
+    def type_of(self, expr: relay.Expr) -> Any:
+        """Return the type of an expression; raises what TVM raises for an ill-typed one."""
         stack = [expr]
         while stack:
             top = stack[-1]
@@ -96,18 +97,18 @@ class Types:
                 self._known[key_of(top)] = top, self._infer(top)
         return self._look_up(expr)
 
-    def copied(self, old: Any, new: Any) -> None:
+    def copied(self, old: relay.Expr, new: relay.Expr) -> None:
         """Say that `new` is a copy of `old`, and so has its type, if that is known."""
         if key_of(old) in self._known:
             self._known[key_of(new)] = new, self._known[key_of(old)][1]
 
-    def _look_up(self, expr: Any) -> Any:
+    def _look_up(self, expr: relay.Expr) -> Any:
         if isinstance(expr, relay.Constant):
             return relay.TensorType(expr.data.shape, expr.data.dtype)
         found = self._known.get(key_of(expr))
         return None if found is None else found[1]
 
-    def _infer(self, expr: Any) -> Any:
+    def _infer(self, expr: relay.Expr) -> Any:
         if isinstance(expr, relay.Var) and isinstance(expr.type_annotation, relay.TensorType):
             return expr.type_annotation
         if isinstance(expr, relay.Tuple):
@@ -138,8 +139,8 @@ class Types:
         alike.append((attrs, answer))
         return answer
 
-    def _one_of(self, item: Any) -> Any:
-        """The same object for types of the same structure."""
+    def _one_of(self, item: relay.Type) -> Any:
+        """Return the same object for types of the same structure."""
         alike = self._canonical.setdefault(tvm.ir.structural_hash(item), [])
         for other in alike:
             if tvm.ir.structural_equal(other, item):
@@ -147,12 +148,12 @@ class Types:
         alike.append(item)
         return item
 
-    def _cut(self, expr: Any) -> Any:
+    def _cut(self, expr: relay.Expr) -> Any:
         """`expr` with variables for those of its parts that have known types."""
         known = self._known
 
         class Cut(relay.ExprMutator):
-            def visit(self, item: Any) -> Any:
+            def visit(self, item: relay.Expr) -> Any:
                 found = known.get(key_of(item))
                 if found is None or isinstance(item, relay.Var):
                     return super().visit(item)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the partitioner sees in a module, for authors of patterns and backends: graphs, candidates,
-matches of a pattern, refusals. Nothing is searched or measured unless an estimator is given."""
+"""The partitioner's view of a module, for authors of patterns and backends: graphs, candidates,
+matches of a pattern, refusals. Nothing is searched or measured unless an estimator is given.
+"""
 
 from .look import Refusal, candidates, dataflow_graph, partition_specs, refusals
 from .matches import Match, find_matches

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the views of a module; what no candidate was made of, and who said no, for authors of
-backends and patterns. Test: views/test_views.py, inspect/test_refusal.py."""
+"""Views of a module; what no candidate was made of, and who said no, for authors of backends and
+patterns. Test: views/test_views.py, inspect/test_refusal.py.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import tvm
 from tvm import relay
 from tvm.target import make_compilation_config
 
-from ..backends.targets import parse_targets
+from ..backends.targets import GivenTargets, parse_targets
 from ..errors import ModuleError
 from ..files.records import read_json
 from ..views.function_report import Refusal
@@ -20,7 +21,7 @@ from ..views.partition import CandidatePartition, PartitionSpec
 
 
 def dataflow_graph(function: relay.Function, as_written: bool = False) -> DataflowGraph:
-    """The graph of a Relay function; untyped nodes (no InferType) have no types.
+    """Return the graph of a Relay function; untyped nodes (no InferType) have no types.
 
     `as_written`: what only names a value, a let or a field of a tuple that is written out, stays a
     node. The pass has the readers of a name read the value itself.
@@ -32,8 +33,9 @@ def dataflow_graph(function: relay.Function, as_written: bool = False) -> Datafl
     return call("DataflowGraph", function, as_written)
 
 
-def partition_specs(targets: Any) -> list[PartitionSpec]:
-    """The backends that the pass would use for the targets, in their order, and the host's last.
+def partition_specs(targets: GivenTargets) -> list[PartitionSpec]:
+    """Return the backends that the pass would use for the targets, in their order, and the host's
+    last.
 
     Options such as `relay.collage.tvm_max_depth` are those of the current PassContext.
     """
@@ -44,9 +46,10 @@ def partition_specs(targets: Any) -> list[PartitionSpec]:
 
 
 def candidates(
-    mod: tvm.IRModule | relay.Function, targets: Any, estimator: Any = None
+    mod: tvm.IRModule | relay.Function, targets: GivenTargets, estimator: Any = None
 ) -> list[CandidatePartition]:
-    """All candidates that the pass would consider for a module or function; nothing is searched.
+    """Return all candidates that the pass would consider for a module or function; nothing is
+    searched.
 
     Function by function, small candidates first. Weights should be bound and the module prepared
     (`collage.compile.prepare`) as for the pass. With an `estimator` (CostEstimator measures, others
@@ -62,7 +65,7 @@ def candidates(
 
 
 def _functions_of(mod: tvm.IRModule | relay.Function) -> list[relay.Function]:
-    """Those that the pass looks at, typed."""
+    """Return the functions that the pass looks at, typed."""
     if not isinstance(mod, (tvm.IRModule, relay.Function)):
         raise _not_relay(mod)
     if isinstance(mod, relay.Function):
@@ -75,8 +78,8 @@ def _not_relay(value: object) -> Exception:
     return ModuleError(f"expected a relay.Function, got {type(value).__name__}")
 
 
-def refusals(mod: tvm.IRModule | relay.Function, targets: Any) -> list[Refusal]:
-    """Matches in a module or function that became no candidate, function by function.
+def refusals(mod: tvm.IRModule | relay.Function, targets: GivenTargets) -> list[Refusal]:
+    """Return matches in a module or function that became no candidate, function by function.
 
     `targets` as for `candidates`. What no pattern matches is not among them.
     """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a dataflow pattern matches in a function: see it before writing it into a pattern table.
+"""Matches of a dataflow pattern in a function: see them before writing it into a pattern table.
 
     data, weight = wildcard(), is_constant()
     for match in collage.find_matches(is_op("nn.conv2d")(data, weight), mod["main"]):
@@ -40,14 +40,15 @@ class Match:
     inside: IndexSet
 
     def expr(self, part: DFPattern | None = None) -> relay.Expr | None:
-        """The expression that ``part`` (without it, the pattern) stands for; None if for none."""
+        """Return the expression that ``part`` (without it, the pattern) stands for; None if for
+        none."""
         if part is None:
             return self.graph.expr(self.root)
         nodes = self.bindings.get(part)
         return self.graph.expr(nodes[0]) if nodes else None
 
     def Summary(self) -> str:
-        """One line: the root and the nodes inside."""
+        """Return one line: the root and the nodes inside."""
         return f"match at {self.graph.node(self.root).Summary()} of {self.inside.Summary()}"
 
     __str__ = Summary
@@ -71,7 +72,8 @@ class FoundMatch:
 
 
 def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -> list[Match]:
-    """Every match of ``pattern`` in a typed function, by ascending root, overlapping ones too.
+    """Return every match of ``pattern`` in a typed function, by ascending root, overlapping ones
+    too.
 
     One root may have several: first TVM's, then those by other alternatives and other orders of the
     arguments of add and multiply, also where only the bindings differ; at most 64 of them, of 1,024

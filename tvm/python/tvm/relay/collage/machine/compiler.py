@@ -20,8 +20,8 @@ _PROBE_SECONDS = 30.0
 
 
 def find_compiler(environment: Mapping[str, str] = os.environ) -> str:
-    """The path of the one that TVM links libraries with: CXX or CC where that is set, else one of
-    the usual names on PATH; "" for none."""
+    """Return the path of the compiler that TVM links libraries with: CXX or CC where that is set,
+    else one of the usual names on PATH; "" for none."""
     named = _named(environment)[1]
     path = environment.get("PATH")
     names = [named] if named else _NAMES
@@ -44,8 +44,8 @@ def require_compiler() -> None:
 
 
 def why_it_does_not_link(compiler: str = "") -> str:
-    """What keeps a compiler (the usual one by default) from linking even an empty library; "" when
-    it does that. Takes a tenth of a second."""
+    """Return what keeps a compiler (the usual one by default) from linking even an empty library;
+    "" when it does that. Takes a tenth of a second."""
     compiler = compiler or find_compiler()
     if not compiler:
         return "there is no C++ compiler"
@@ -65,6 +65,6 @@ def why_it_does_not_link(compiler: str = "") -> str:
 
 
 def _named(environment: Mapping[str, str]) -> tuple[str, str]:
-    """The variable that names a compiler, and the name; empty texts for none."""
+    """Return the variable that names a compiler, and the name; empty texts for none."""
     found = ((variable, environment.get(variable, "")) for variable in ("CXX", "CC"))
     return next((pair for pair in found if pair[1]), ("", ""))

@@ -60,13 +60,13 @@ def cpus_for_measuring(on_wait: OnWait | None = None, folder: Path | None = None
 
 @contextlib.contextmanager
 def cpus_for_building(on_wait: OnWait | None = None, folder: Path | None = None) -> Iterator[None]:
-    """The same beside others that build: nobody measures there."""
+    """Hold the CPUs for the block beside others that build: nobody measures there."""
     with _cpus(fcntl.LOCK_SH, on_wait, folder):
         yield
 
 
 def seconds_waited() -> float:
-    """How long this thread has waited for others so far."""
+    """Return how long this thread has waited for others so far."""
     return getattr(_held, "waited", 0.0)
 
 
@@ -93,7 +93,7 @@ def _cpus(kind: int, on_wait: OnWait | None, folder: Path | None) -> Iterator[No
 
 
 def shared_folder(places: tuple[str, ...] = _PLACES) -> Path:
-    """The folder of the locks, made if need be; OSError where there can be none."""
+    """Return the folder of the locks, made if need be; OSError where there can be none."""
     for place in map(Path, places):
         with contextlib.suppress(OSError):
             if stat.S_IMODE(place.stat().st_mode) & _SHARED_MODE != _SHARED_MODE:
@@ -147,7 +147,7 @@ def _queued(folder: Path, core: str) -> Iterator[Callable[[], bool]]:
 
 
 def _is_live(place: Path) -> bool:
-    """Whether somebody stands there; who was killed has left the file, which is removed."""
+    """Return whether somebody stands there; who was killed has left the file, which is removed."""
     try:
         file = os.open(place, _FLAGS)
     except FileNotFoundError:
@@ -163,7 +163,7 @@ def _is_live(place: Path) -> bool:
 
 
 def _is_taken(lock: int, kind: int) -> bool:
-    """Whether the lock was to be had, which this process has then."""
+    """Take the lock if it is to be had; return whether this process has it then."""
     try:
         fcntl.flock(lock, kind | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -172,7 +172,7 @@ def _is_taken(lock: int, kind: int) -> bool:
 
 
 def _open(file: Path) -> int:
-    """For reading, which is enough to lock it, and all that the kernel may grant for a file of
+    """Open for reading, which is enough to lock it, and all that the kernel may grant for a file of
     another user in a folder of everybody's."""
     with contextlib.suppress(FileNotFoundError):
         return os.open(file, _FLAGS)
@@ -195,7 +195,7 @@ _SAY_SECONDS = 60.0
 
 
 def _say(text: str) -> None:
-    """The log's share of waiting: a line a minute."""
+    """Log a line a minute while waiting."""
     now = time.monotonic()
     if now - _said.get(text, -_SAY_SECONDS) >= _SAY_SECONDS:
         _said[text] = now

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What of the machine and of this installation decides about speed. Test: store/test_key.py."""
+"""The facts about the machine and this installation that decide about speed. Test:
+store/test_key.py.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ _CPU_FIELDS = ("model name", "cpu family", "model", "stepping", "CPU implementer
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What decides about speed on the machine."""
+    """The facts that decide about speed on the machine."""
 
     cpu: str = dataclasses.field(metadata={"meaning": "the CPU's name, family and model"})
     features: tuple[str, ...] = dataclasses.field(
@@ -52,7 +54,7 @@ def cpu_model(path: str = "/proc/cpuinfo") -> str:
 
 
 def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
-    """Feature flags that Linux reports for an x86 CPU; empty elsewhere."""
+    """Return feature flags that Linux reports for an x86 CPU; empty elsewhere."""
     try:
         with open(path, encoding="utf-8") as file:
             for line in file:
@@ -64,7 +66,7 @@ def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
 
 
 def vector_bits(flags: Iterable[str] | None = None) -> int:
-    """Of this CPU's widest vectors of floats."""
+    """Return the bits of this CPU's widest vectors of floats."""
     found = read_cpu_flags() if flags is None else frozenset(flags)
     return 512 if "avx512f" in found else 256 if "avx2" in found else 128
 

@@ -16,7 +16,7 @@ _held: set[int] = set()
 
 
 def keep(lock: int) -> int:
-    """The descriptor, which from here on no fork has; end it by let_go alone."""
+    """Return the descriptor, which from here on no fork has; end it by let_go alone."""
     _held.add(lock)
     return lock
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether other work disturbs what is measured on this machine. Test: machine/test_load.py.
+"""Disturbance by other work of what is measured on this machine. Test: machine/test_load.py.
 
 A cost's interval cannot show it: while another process holds a core, each start of a parallel loop
 may wait for it, every time alike. So it is looked how much of the CPUs that this process may use
@@ -30,16 +30,15 @@ _BUSY = 1.0
 
 
 class Usage(NamedTuple):
-    """Seconds by the clock, seconds that the allowed CPUs have worked for anybody, and of these
-    those for our own processes."""
+    """Seconds of the CPUs."""
 
-    clock: float
-    worked: float
-    own: float
+    clock: float  # that have passed
+    worked: float  # that the allowed CPUs have worked for anybody
+    own: float  # of these, those for our own processes
 
 
 class LoadMeter:
-    """What others take of the CPUs that this process may use, while it measures.
+    """A meter of what others take of the CPUs that this process may use, while it measures.
 
     `workers()` gives the ids of the processes that work for this one.
     """
@@ -54,7 +53,7 @@ class LoadMeter:
         self._last = 0.0
 
     def look(self) -> float:
-        """The load of the next tenth of a second, in which nothing of ours should run."""
+        """Return the load of the next tenth of a second, in which nothing of ours should run."""
         before = self._read(self._workers())
         if before is not None:
             time.sleep(_LOOK_SECONDS)
@@ -66,13 +65,13 @@ class LoadMeter:
         return self._last
 
     def begin(self) -> None:
-        """What load() tells next is of the time from here on, in which our own work may run."""
+        """Begin the time that load() tells of next, in which our own work may run."""
         self._before = self._read(self._workers())
         self._last = load_by_average() if self._before is None else 0.0
 
     def load(self) -> float:
-        """The load since this was last asked, or of a fifth of a second at least; 0 for one that
-        leaves the cores that we use alone, else the share of all allowed CPUs."""
+        """Return the load since this was last asked, or of a fifth of a second at least; 0 for one
+        that leaves the cores that we use alone, else the share of all allowed CPUs."""
         if self._before is not None:
             now = self._read(self._workers())
             if now is not None and now.clock - self._before.clock >= _LEAST_SECONDS:
@@ -82,7 +81,8 @@ class LoadMeter:
 
 
 def load_between(before: Usage, after: Usage) -> float:
-    """The share of the allowed CPUs that others took; 0 where they left our threads alone."""
+    """Return the share of the allowed CPUs that others took; 0 where they left our threads
+    alone."""
     seconds = after.clock - before.clock
     others = (after.worked - before.worked) - (after.own - before.own)
     cpus = os.sched_getaffinity(0)
@@ -93,7 +93,7 @@ def load_between(before: Usage, after: Usage) -> float:
 
 
 def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
-    """The counters of now; None where the kernel does not tell of each allowed CPU."""
+    """Return the counters of now; None where the kernel does not tell of each allowed CPU."""
     try:
         with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
             rows = [line.split() for line in file if line.startswith("cpu")]
@@ -110,8 +110,8 @@ def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
 
 
 def _seconds_of(pid: int, root: str) -> float:
-    """CPU seconds of a process and of those that it started and that have ended; 0 once it is
-    reaped, since they are then this process's."""
+    """Return CPU seconds of a process and of those that it started and that have ended; 0 once it
+    is reaped, since they are then this process's."""
     try:
         with open(
             os.path.join(root, f"proc/{pid}/stat"), encoding="utf-8", errors="replace"
@@ -123,8 +123,8 @@ def _seconds_of(pid: int, root: str) -> float:
 
 
 def load_by_average() -> float:
-    """Where there are no counters: the last minute's runnable processes by the allowed CPUs, where
-    that leaves no core free, as a share of 1 at most; else 0."""
+    """Return the load where there are no counters: the last minute's runnable processes by the
+    allowed CPUs, where that leaves no core free, as a share of 1 at most; else 0."""
     load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
     return min(1.0, load) if load > _BUSY else 0.0
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How much memory a process holds, and how much there is for it (Linux).
+"""The memory that a process holds, and that there is for it (Linux).
 
 Test: machine/test_memory.py.
 
@@ -23,7 +23,8 @@ _CGROUP_FILES = {
 
 
 def resident_bytes(pid: int) -> int:
-    """Memory that the process holds; 0 when that cannot be told (it has ended; no Linux)."""
+    """Return the memory that the process holds; 0 when that cannot be told (it has ended; no
+    Linux)."""
     try:
         pages = Path(f"/proc/{pid}/statm").read_text().split()[1]
     except (OSError, IndexError):
@@ -39,7 +40,7 @@ def forget_peak() -> None:
 
 
 def peak_bytes() -> int:
-    """The most memory that this process has held; 0 when that cannot be told (no Linux)."""
+    """Return the most memory that this process has held; 0 when that cannot be told (no Linux)."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:
@@ -50,12 +51,12 @@ def peak_bytes() -> int:
 
 @functools.cache
 def default_limit() -> int:
-    """Four fifths of the memory of this machine, or of the container that we are in."""
+    """Return four fifths of the memory of this machine, or of the container that we are in."""
     return int(_SHARE * available_bytes())
 
 
 def available_bytes(root: str = "/") -> int:
-    """The machine's memory, or the least limit of the cgroups above this process."""
+    """Return the machine's memory, or the least limit of the cgroups above this process."""
     limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
     try:
         lines = Path(root, "proc/self/cgroup").read_text().splitlines()

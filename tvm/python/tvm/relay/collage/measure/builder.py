@@ -61,7 +61,7 @@ def build_candidate(
 
 
 def build_module(mod: tvm.IRModule, candidate: CandidateModule, builder: str) -> Any:
-    """The library of `mod`, which is `candidate` with some weights, as the candidate says."""
+    """Build the library of `mod`, which is `candidate` with some weights, as the candidate says."""
     options = {k: v for k, v in candidate.build_options.items() if k not in NO_KEYWORDS}
     records = TuningRecords.from_json(candidate.records)
     with context_from_json(options.pop("pass_context", {})), records.in_force():

@@ -92,9 +92,9 @@ class MeasuredCostEstimator:
         self._loads: list[float] = []
 
     def estimate(self, candidates: Sequence[CandidateModule]) -> list[Cost]:
-        """Costs in the order of the candidates. An interrupt keeps what is measured already. When
-        the time of the search is over, what is not known by then is TVM's at a guess, and nobody
-        else's: so a plan can be made of what is known.
+        """Return costs in the order of the candidates. An interrupt keeps what is measured already.
+        When the time of the search is over, what is not known by then is TVM's at a guess, and
+        nobody else's: so a plan can be made of what is known.
 
         Raises WorkerStartError when no worker process comes up, MachineError when the machine keeps
         candidates from being built or run, and the runner's CollageErrors.
@@ -127,8 +127,8 @@ class MeasuredCostEstimator:
         return [self._cache.get(key) or self._given_up(new[key]) for key in keys]
 
     def _given_up(self, candidate: CandidateModule) -> Cost:
-        """What stands for a cost that there was no time for. The guess is as much as anything that
-        was measured takes: what was measured elsewhere is chosen before it."""
+        """Return what stands for a cost that there was no time for. The guess is as much as
+        anything that was measured takes: what was measured elsewhere is chosen before it."""
         why = "the time limit left no time to measure it"
         if candidate.backend != TVM_BACKEND:
             return Cost.failed(CostStatus.TIMEOUT, why)
@@ -136,12 +136,12 @@ class MeasuredCostEstimator:
         return Cost.estimated(max((each for each in known if each), default=1e-3), why)
 
     def searching(self) -> contextlib.AbstractContextManager[None]:
-        """For the block of a search: it is told that it works, also between its questions."""
+        """Return a block that shows a search at work, also between its questions."""
         return self._progress.searching()
 
     def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
-        """The reply to a job that takes time and needs no build, and what notes in a cost of it
-        what others took of the CPUs meanwhile."""
+        """Return the reply to a job that takes time and needs no build, and what notes in a cost of
+        it what others took of the CPUs meanwhile."""
         answers: list[tuple[Reply, Callable[[Cost], Cost]]] = []
 
         def on_reply(reply: Reply) -> None:
@@ -153,7 +153,7 @@ class MeasuredCostEstimator:
         return answers[0]
 
     def look_up(self, trials: Sequence[Stored]) -> list[Cost | None]:
-        """What the store knows of trials, in their order; None where it knows nothing."""
+        """Return what the store knows of trials, in their order; None where it knows nothing."""
         if self._store is None or not trials:
             return [None] * len(trials)
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
@@ -196,9 +196,9 @@ class MeasuredCostEstimator:
         self.close()
 
     def counts(self) -> dict[str, Any]:
-        """How many costs came from where, and how many of the distinct ones failed, are noisy, are
-        from a busy machine, were verified (outputs compared with TVM's), or could not be although
-        that was asked."""
+        """Count how many costs came from where, and how many of the distinct ones failed, are
+        noisy, are from a busy machine, were verified (outputs compared with TVM's), or could not be
+        although that was asked."""
         failed = Counter(cost.status for cost in self._cache.values() if cost.is_failure)
         to_verify = [self._cache[key] for key in self._to_verify & self._cache.keys()]
         doubtful = sum(cost.unverified for cost in to_verify)
@@ -250,8 +250,8 @@ class MeasuredCostEstimator:
         self.runner.drive(self._pool)
 
     def _on_built(self, item: _Item, library: str) -> OnReply:
-        """What a build's reply leads to: a reference if the candidate is to be verified, then a
-        measurement, or two if the first is noisy. Outputs that are not the reference's may be the
+        """Return what follows a build's reply: a reference if the candidate is to be verified, then
+        a measurement, or two if the first is noisy. Outputs that are not the reference's may be the
         better ones: they are compared once more, with what 64 bits give."""
         candidate = item[1]
         kept: Cost | None = None
@@ -338,7 +338,8 @@ class MeasuredCostEstimator:
 
 
 def _batches(todo: Sequence[_Item], most: int) -> Iterator[list[_Item]]:
-    """In their order, up to `most` at once whose weights fit; one that is larger is alone."""
+    """Yield items in their order, up to `most` at once whose weights fit; one that is larger is
+    alone."""
     batch, held = list[_Item](), 0
     for item in todo:
         size = item[1].weight_bytes
@@ -352,7 +353,8 @@ def _batches(todo: Sequence[_Item], most: int) -> Iterator[list[_Item]]:
 
 
 def _with_load(cost: Cost, load: float) -> Cost:
-    """With what others took of the CPUs meanwhile, where that may have made it what it is."""
+    """Return the cost with what others took of the CPUs meanwhile, where that may have made it
+    so."""
     if load and (cost.is_usable or cost.status == CostStatus.TIMEOUT):
         return dataclasses.replace(cost, load=load)
     return cost

@@ -14,7 +14,7 @@ MEASURING_VERSION = 31
 
 @dataclasses.dataclass(frozen=True)
 class MeasureOptions:
-    """How candidates are built and measured; the defaults suit a CPU.
+    """Options for building and measuring candidates; the defaults suit a CPU.
 
     workers: processes that build at the same time; one of them measures, while none builds.
     build_timeout, run_timeout: seconds for one candidate. startup_timeout: for a worker's start.

@@ -31,7 +31,8 @@ class Peer:
         return importlib.util.find_spec(self.package) is not None
 
     def contestant(self, model: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
-        """The environment's TVM_NUM_THREADS says how many threads it takes."""
+        """Return the contestant; the environment's TVM_NUM_THREADS says how many threads it
+        takes."""
         threads = int(environment["TVM_NUM_THREADS"])
         arguments = {"model": model, "inputs": inputs, "threads": threads}
         environment = {**environment, **untouched_variables()}
@@ -52,7 +53,8 @@ _DEFAULTS = {"GOMP_SPINCOUNT": "300000", "TVM_BIND_THREADS": "1"}
 
 
 def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
-    """For who is not ours: _DEFAULTS, or what the user had set when this process started."""
+    """Return the variables for who is not ours: _DEFAULTS, or what the user had set when this
+    process started."""
     pairs = (item.partition("=") for item in Path(file).read_text().split("\0"))
     users = {name: value for name, _, value in pairs}
     return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
@@ -111,7 +113,7 @@ def openvino_model(model: str, inputs: str, threads: int) -> Any:
 
 
 class Runnable:
-    """What measuring wants: run() and outputs()."""
+    """A contestant as measuring wants it: run() and outputs()."""
 
     def __init__(self, run: Callable[[], Any], outputs: Callable[[Any], list[np.ndarray]]) -> None:
         self.run = run
@@ -122,6 +124,6 @@ class Runnable:
 
 
 def arrays_of(file: str) -> dict[str, np.ndarray]:
-    """What an .npz file holds, by name."""
+    """Read what an .npz file holds, by name."""
     with np.load(file, allow_pickle=False) as values:
         return {name: values[name] for name in values.files}

@@ -33,7 +33,7 @@ class Progress:
 
     @contextlib.contextmanager
     def searching(self) -> Iterator[None]:
-        """A search runs for the block, which tells that it does between its questions too."""
+        """Show a search at work for the block, between its questions too."""
         self._is_searching = True
         self._phase.resume()
         self._changed()
@@ -44,7 +44,7 @@ class Progress:
             self._phase.pause()
 
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
-        """A call of estimate() begins: what it adds to the counts."""
+        """Begin a call of estimate(): add what it asks to the counts."""
         if not self._is_searching:
             self._phase.resume()
         self.total += total
@@ -53,12 +53,12 @@ class Progress:
         self._changed()
 
     def on_built(self) -> None:
-        """A candidate was built."""
+        """Count a candidate that was built."""
         self.built += 1
         self._changed()
 
     def on_cost(self, cost: Cost) -> None:
-        """A candidate's cost is known: measured, or failed on the way."""
+        """Count a candidate whose cost is known: measured, or failed on the way."""
         self.done += 1
         self.failed += cost.is_failure
         self._changed()
@@ -68,12 +68,12 @@ class Progress:
         self._changed(text, is_waiting=True)
 
     def end(self) -> None:
-        """The call ends, by an exception too."""
+        """End the call, by an exception too."""
         if not self._is_searching:
             self._phase.pause()
 
     def close(self) -> None:
-        """The session ends, by an exception too."""
+        """End the session, by an exception too."""
         self._phase.end()
 
     def _changed(self, what: str = "", is_waiting: bool = False) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What stands on the two sides of measuring: who asks for costs, and who keeps them.
+"""The two sides of measuring: who asks for costs, and who keeps them.
 
 Test: measure/test_measured.py, store/test_stored_costs.py.
 """
@@ -14,7 +14,7 @@ from ..costs.cost import Cost
 
 
 class Stored(Protocol):
-    """Whose costs are kept: a CandidateModule, a KernelTrial, a whole plan."""
+    """A thing whose costs are kept: a CandidateModule, a KernelTrial, a whole plan."""
 
     @property
     def backend(self) -> str: ...
@@ -26,7 +26,7 @@ class Stored(Protocol):
     def label(self) -> str: ...
     @property
     def needs_caches(self) -> bool:
-        """Whether what its network touches between two runs of it decides what it costs."""
+        """Return whether what its network touches between two runs of it decides what it costs."""
         ...
 
     def options_text(self) -> str: ...

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where candidates are measured: here, or on devices elsewhere.
-Test: measure/test_measured.py."""
+"""The place where candidates are measured: here, or on devices elsewhere.
+Test: measure/test_measured.py.
+"""
 
 from __future__ import annotations
 
@@ -24,13 +25,14 @@ class Runner(Protocol):
     """Does it use this machine, so that nothing else should?"""
 
     def load(self) -> float:
-        """The share of the CPUs that others took since it was last asked, where that disturbs."""
+        """Return the share of the CPUs that others took since it was last asked, where that
+        disturbs."""
 
     def is_quiet(self) -> bool:
-        """Whether nobody disturbs what would be measured now."""
+        """Return whether nobody disturbs what would be measured now."""
 
     def machine(self) -> Machine | None:
-        """What a placement says about where it was measured; None for this machine."""
+        """Return what a placement says about where it was measured; None for this machine."""
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
         """Raise a CollageError for candidates that cannot run where they would be measured."""
@@ -75,7 +77,7 @@ class LocalRunner:
         return None
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
-        """A backend says by itself whether it runs here."""
+        """Do nothing: a backend says by itself whether it runs here."""
 
     def submit(self, job: Job, on_reply: OnReply) -> None:
         self._queue.append((job, on_reply))
@@ -101,7 +103,7 @@ class LocalRunner:
         return compared(contestants, right, options)
 
     def require(self, modules: Sequence[str]) -> None:
-        """The estimator's own workers do."""
+        """Do nothing: the estimator's own workers import them."""
 
     def close(self) -> None:
-        """The estimator's own workers measure."""
+        """Do nothing: the estimator's own workers measure."""

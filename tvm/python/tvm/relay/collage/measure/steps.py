@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What workers are asked to do for a candidate, and what their replies say of its cost.
+"""Steps that workers take for a candidate, and what their replies say of its cost.
 
 Test: measure/test_measured.py, measure/test_steps.py.
 """
@@ -7,6 +7,7 @@ Test: measure/test_measured.py, measure/test_steps.py.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from ..backends.registry import has_own_threads, why_not_here
@@ -18,7 +19,7 @@ from ..exec.reply import Reply
 from ..exec.resolve import path_of
 from ..relay_util.external import TVM_BACKEND
 from .options import MeasureOptions
-from .profiler.profile import measure_library
+from .profiler.profile import Timing, measure_library
 
 
 def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
@@ -49,24 +50,30 @@ def reference_job(
 
 
 def measure_job(
-    options: MeasureOptions, candidate: CandidateModule, library: str, build: Any, tolerance: Any
+    options: MeasureOptions,
+    candidate: CandidateModule,
+    library: str,
+    build: dict[str, Any] | None,
+    tolerance: Sequence[float] | None,
 ) -> Job:
     """`tolerance` of the outputs beside the library's reference; None: there is none."""
     reference = None if tolerance is None else reference_of(library)
+    timing = Timing(
+        network_bytes=options.network_bytes,
+        seed=options.seed,
+        budget_seconds=options.budget_seconds,
+        interval_width=options.interval_width,
+        sample_seconds=options.sample_seconds,
+        split_borders=candidate.backend == TVM_BACKEND,
+        has_own_threads=has_own_threads(candidate.backend),
+        why_unavailable=path_of(why_not_here),
+    )
     arguments = {
         "library": library,
         "build": build,
         "reference": reference,
         "tolerance": tolerance,
-        # TVM's: layout transforms at their borders are timed apart.
-        "split_borders": candidate.backend == TVM_BACKEND,
-        "has_own_threads": has_own_threads(candidate.backend),
-        "network_bytes": options.network_bytes,
-        "seed": options.seed,
-        "budget_seconds": options.budget_seconds,
-        "interval_width": options.interval_width,
-        "sample_seconds": options.sample_seconds,
-        "why_unavailable": path_of(why_not_here),
+        "timing": dataclasses.asdict(timing),
     }
     files = (library,) if reference is None else (library, reference)
     step = options.measure_step or path_of(measure_library)
@@ -74,7 +81,7 @@ def measure_job(
 
 
 def reference_of(library: str) -> str:
-    """The file of what TVM computes, beside a candidate's library."""
+    """Return the file of what TVM computes, beside a candidate's library."""
     return f"{library}.npz"
 
 
@@ -85,7 +92,7 @@ def _call(
 
 
 def cost_of(reply: Reply) -> Cost:
-    """The cost that a measuring step's reply stands for."""
+    """Return the cost that a measuring step's reply stands for."""
     if reply.outcome != "ok":
         return failed_cost(reply, "run", CostStatus.RUN_FAILED)
     try:
@@ -102,8 +109,8 @@ def with_doubt(cost: Cost, doubt: str) -> Cost:
 
 
 def better(before: Cost | None, after: Cost) -> Cost:
-    """Of two measurements the one that others disturbed less, then the one known better; a failure
-    stays one."""
+    """Return the one of two measurements that others disturbed less, then the one known better; a
+    failure stays one."""
     if before is None or not after.is_usable:
         return after
     return min(before, after, key=lambda cost: (cost.is_busy, cost.spread))

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long work tells how far it is, and what is read out of the messages of others."""
+"""Progress of long work, and what is read out of the messages of others."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All that is read out of the words of others' messages (TVM's, LLVM's, compilers'), where nothing
-typed says it.
+"""Patterns for the words of others' messages (TVM's, LLVM's, compilers'), where nothing typed says
+it.
 
 Each pattern names whose words it knows; its test has them say it, so that a version with other
 words fails there. Test: messages/test_foreign.py.
@@ -27,8 +27,8 @@ _ERROR = re.compile(r"error|cannot find|" + _UNDEFINED.pattern)
 
 
 def last_line(error: BaseException) -> str:
-    """The last line of an error's text that has words: what TVM says after its stack; its repr
-    where none has, and words around the name that a KeyError consists of."""
+    """Return the last line of an error's text that has words: what TVM says after its stack; its
+    repr where none has, and words around the name that a KeyError consists of."""
     if isinstance(error, KeyError) and error.args:
         return f"{', '.join(map(repr, error.args))} is not known"
     lines = [line for line in str(error).splitlines() if any(map(str.isalnum, line))]
@@ -36,7 +36,8 @@ def last_line(error: BaseException) -> str:
 
 
 def describe(error: BaseException) -> str:
-    """The telling line of an exception, with its kind: TVM's carry a long C++ stack before it."""
+    """Return the telling line of an exception, with its kind: TVM's carry a long C++ stack before
+    it."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     kind = type(error).__name__
     if not lines:
@@ -46,27 +47,28 @@ def describe(error: BaseException) -> str:
 
 
 def unknown_target_kind(error: BaseException) -> str | None:
-    """The kind of target that TVM does not know; None for an error of another sort."""
+    """Return the kind of target that TVM does not know; None for an error of another sort."""
     found = _UNKNOWN_KIND.search(str(error))
     return found[1] if found else None
 
 
 def is_consequence(diagnostic: str) -> bool:
-    """Whether TVM's type inference says only that something inside an expression is wrong."""
+    """Return whether TVM's type inference says only that something inside an expression is
+    wrong."""
     return diagnostic.startswith(_AROUND)
 
 
 def is_end_of_session(message: str) -> bool:
-    """Whether TVM's RPC failed because the device has ended the session."""
+    """Return whether TVM's RPC failed because the device has ended the session."""
     return _SHUTDOWN in message
 
 
 def undefined_symbols(output: str) -> set[str]:
-    """The symbols that a linker says nobody defines."""
+    """Return the symbols that a linker says nobody defines."""
     return set(_UNDEFINED.findall(output))
 
 
 def error_lines(output: str) -> list[str]:
-    """The lines of a compiler's output that say what is wrong; all of it where none does."""
+    """Return the lines of a compiler's output that say what is wrong; all of it where none does."""
     lines = output.splitlines()
     return [line for line in lines if _ERROR.search(line)] or lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long work reports how far it is: a rich bar, lines of text, lines of JSON, or nothing.
+"""Progress of long work: a rich bar, lines of text, lines of JSON, or nothing.
 
 All goes to standard error. Docs: docs/tools.md. Test: messages/test_progress.py.
 
@@ -31,19 +31,16 @@ _LINE_SECONDS = 10.0
 
 
 class State(NamedTuple):
-    """How far a phase is: steps done of total, a text for people, the counts for JSON.
-
-    `seconds` since the phase began; `eta_seconds` to its end, None while nothing is known: in a
-    phase whose steps are counted as it goes, before a first step was done, and while others have
-    the CPUs.
-    """
+    """The state of a phase."""
 
     phase: str
-    done: int
-    total: int
-    text: str
-    counts: Mapping[str, Any]
-    seconds: float
+    done: int  # steps
+    total: int  # steps
+    text: str  # for people
+    counts: Mapping[str, Any]  # for JSON
+    seconds: float  # since the phase began
+    # to its end, None while nothing is known: in a phase whose steps are counted as it goes, before
+    # a first step was done, and while others have the CPUs
     eta_seconds: float | None
 
 
@@ -160,7 +157,7 @@ def _text(state: State) -> str:
 
 
 def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
-    """A view on `stream`, by default standard error, of one of KINDS.
+    """Make a view on `stream`, by default standard error, of one of KINDS.
 
     auto is a bar where the stream is a terminal and rich is installed, else lines of text.
     """
@@ -218,8 +215,8 @@ class Phase:
         counts: Mapping[str, Any],
         is_waiting: bool = False,
     ) -> None:
-        """So many steps of all are done; `text` and `counts` say it for people and in JSON.
-        is_waiting: others have the CPUs, which is told again and again until they let go."""
+        """Tell that so many steps of all are done; `text` and `counts` say it for people and in
+        JSON. is_waiting: others have the CPUs, which is told again and again until they let go."""
         note(f"{self._name} ({text})")
         with self._lock:
             seconds = self._seconds()
@@ -264,7 +261,7 @@ class Phase:
         return self._before + (0.0 if self._began is None else self._clock() - self._began)
 
     def _show(self) -> None:
-        """The last update, as of now."""
+        """Show the last update, as of now."""
         if self._last is None or self._began is None:
             return
         seconds, (done, total, text, counts, is_waiting) = self._seconds(), self._last
@@ -319,7 +316,7 @@ def phase(
     is_open: bool = False,
     every: float = _TOLD_SECONDS,
 ) -> Iterator[Phase]:
-    """A Phase that ends with the block."""
+    """Open a Phase that ends with the block."""
     running = Phase(name, view, clock, is_open, every)
     try:
         yield running
@@ -334,7 +331,7 @@ class OnStep(Protocol):
 
 
 def untold(step: str, done: int, total: int, is_waiting: bool = False) -> None:
-    """An OnStep that shows nothing."""
+    """Show nothing, as an OnStep."""
 
 
 def waiting(on_step: OnStep, done: int, total: int) -> Callable[[str], None]:
@@ -372,5 +369,5 @@ def one_step(
 
 
 def steps_untold() -> contextlib.AbstractContextManager[OnStep]:
-    """The same for work that nobody watches."""
+    """Return the same for work that nobody watches."""
     return contextlib.nullcontext(untold)

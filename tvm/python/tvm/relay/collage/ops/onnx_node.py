@@ -52,7 +52,10 @@ _NEVER = 2
 
 
 def onnx_node(
-    model: onnx.ModelProto, operands: Sequence[Any], types: Sequence[Any], operator: str = ""
+    model: onnx.ModelProto,
+    operands: Sequence[Any],
+    types: Sequence[tvm.ir.Type],
+    operator: str = "",
 ) -> Any:
     """Return a call that computes `model`, whose inputs input_0, ... are `operands`, and whose
     outputs output_0, ... have `types`: one value, or a tuple of several. `operator` is its name in
@@ -71,17 +74,17 @@ def onnx_node(
     return relay.Call(registry.get(NAMES[len(operands)]), list(operands), attrs)
 
 
-def model_of(attrs: Any) -> onnx.ModelProto:
+def model_of(attrs: tvm.ir.Attrs) -> onnx.ModelProto:
     """Return the model of a call with these attributes."""
     return onnx.ModelProto.FromString(bytes.fromhex(str(attrs["model"])))
 
 
-def digest_of(attrs: Any) -> str:
+def digest_of(attrs: tvm.ir.Attrs) -> str:
     """Return a hash of the model of a call with these attributes."""
     return hashlib.sha256(str(attrs["model"]).encode()).hexdigest()
 
 
-def is_file(attrs: Any) -> bool:
+def is_file(attrs: tvm.ir.Attrs) -> bool:
     """Tell whether a call with these attributes is a model's whole file."""
     return str(attrs["operator"]) == WHOLE_FILE
 
@@ -97,15 +100,15 @@ def threads_of(model: onnx.ModelProto) -> int:
     return SHARED if count_nodes(model.graph) <= _FEW_OPERATORS else OWN
 
 
-def _type_of(types: Sequence[Any], attrs: Any) -> Any:
-    """The result's type; None while TVM does not know the operands'."""
+def _type_of(types: Sequence[tvm.ir.Type], attrs: tvm.ir.Attrs) -> Any:
+    """Return the result's type; None while TVM does not know the operands'."""
     if not all(isinstance(item, relay.TensorType) for item in types[:-1]):
         return None
     results = list(attrs["types"])
     return results[0] if len(results) == 1 else relay.TupleType(results)
 
 
-def _compute(attrs: Any, inputs: Sequence[Any], out_type: Any) -> Any:
+def _compute(attrs: tvm.ir.Attrs, inputs: Sequence[tvm.te.Tensor], out_type: tvm.ir.Type) -> Any:
     fields = out_type.fields if isinstance(out_type, relay.TupleType) else [out_type]
     tensors = te.extern(
         [_extents(field) for field in fields],
@@ -125,7 +128,10 @@ def _extents(field: Any) -> list[Any]:
 
 
 def _statement(
-    function: str, attrs: Any, inputs: Sequence[Any], outputs: Sequence[Any]
+    function: str,
+    attrs: tvm.ir.Attrs,
+    inputs: Sequence[tvm.te.Tensor],
+    outputs: Sequence[tvm.te.Tensor],
 ) -> tvm.tir.PrimExpr:
     threads = AWAKE if is_file(attrs) else threads_of(model_of(attrs))
     head = (LIBRARY, digest_of(attrs), str(attrs["model"]), threads, len(inputs))
@@ -141,7 +147,7 @@ def on_one_thread(call: tvm.tir.Call) -> tvm.tir.Call | None:
     return tvm.tir.Call(call.dtype, call.op, args, call.span)
 
 
-def _shapes(attrs: Any, inputs: Sequence[Any], ranks: Sequence[Any]) -> Any:
+def _shapes(attrs: tvm.ir.Attrs, inputs: Sequence[tvm.te.Tensor], ranks: Sequence[Any]) -> Any:
     """Return vectors of the outputs' shapes, which the node tells by running."""
     vectors = te.extern(
         [(int(rank),) if int(rank) else () for rank in ranks],
@@ -153,13 +159,18 @@ def _shapes(attrs: Any, inputs: Sequence[Any], ranks: Sequence[Any]) -> Any:
     return [vectors] if len(ranks) == 1 else vectors
 
 
-def _schedule(_attrs: Any, results: Sequence[Any], _target: Any) -> Any:
+def _schedule(_attrs: tvm.ir.Attrs, results: Sequence[Any], _target: tvm.target.Target) -> Any:
     return te.create_schedule([result.op for result in results])
 
 
 def _register(name: str, num_inputs: int) -> None:
     @tvm.target.override_native_generic_func(f"{name}.strategy")
-    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, _target: Any) -> Any:
+    def strategy(
+        _attrs: tvm.ir.Attrs,
+        _inputs: Sequence[tvm.te.Tensor],
+        _out_type: tvm.ir.Type,
+        _target: tvm.target.Target,
+    ) -> Any:
         implementations = registry.OpStrategy()
         implementations.add_implementation(_compute, _schedule, name=f"{name}.cpu")
         return implementations

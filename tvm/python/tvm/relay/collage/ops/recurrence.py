@@ -37,7 +37,7 @@ _NEVER = 2
 
 
 def recurrence(what: Recurrence, *operands: Any) -> Any:
-    """A call of a kind's operator; its results are in a tuple."""
+    """Call a kind's operator; its results are in a tuple."""
     attrs = tvm.ir.make_node(
         "DictAttrs",
         direction=what.direction,
@@ -48,8 +48,9 @@ def recurrence(what: Recurrence, *operands: Any) -> Any:
     return relay.Call(operator, list(operands), attrs)
 
 
-def _type_of(kind: str, types: Sequence[Any], attrs: Any) -> Any:
-    """The results' type; None while TVM does not know the operands'. TVMError for wrong ones."""
+def _type_of(kind: str, types: Sequence[tvm.ir.Type], attrs: tvm.ir.Attrs) -> Any:
+    """Return the results' type; None while TVM does not know the operands'. TVMError for wrong
+    ones."""
     if not all(isinstance(item, relay.TensorType) for item in types):
         return None
     what, gates = Recurrence.of(kind, attrs), KINDS[kind].gates
@@ -72,7 +73,11 @@ def _type_of(kind: str, types: Sequence[Any], attrs: Any) -> Any:
 
 
 def _compute(
-    kind: str, registers: Registers, attrs: Any, inputs: Sequence[Any], out_type: Any
+    kind: str,
+    registers: Registers,
+    attrs: tvm.ir.Attrs,
+    inputs: Sequence[tvm.te.Tensor],
+    out_type: tvm.ir.Type,
 ) -> Any:
     return te.extern(
         [list(field.shape) for field in out_type.fields],
@@ -83,7 +88,7 @@ def _compute(
     )
 
 
-def _schedule(_attrs: Any, results: Sequence[Any], _target: Any) -> Any:
+def _schedule(_attrs: tvm.ir.Attrs, results: Sequence[Any], _target: tvm.target.Target) -> Any:
     return te.create_schedule([result.op for result in results])
 
 
@@ -91,7 +96,12 @@ def _register(kind: str) -> None:
     name = KINDS[kind].operator
 
     @tvm.target.override_native_generic_func(f"{name}.strategy")
-    def strategy(_attrs: Any, _inputs: Any, _out_type: Any, target: Any) -> Any:
+    def strategy(
+        _attrs: tvm.ir.Attrs,
+        _inputs: Sequence[tvm.te.Tensor],
+        _out_type: tvm.ir.Type,
+        target: tvm.target.Target,
+    ) -> Any:
         implementations = registry.OpStrategy()
         compute = functools.partial(_compute, kind, registers_of(target))
         implementations.add_implementation(compute, _schedule, name=f"{name}.cpu")

@@ -14,12 +14,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import tvm
 from tvm import tir
 
 from .recurrent_layer import KINDS, Recurrence
+
+# A place, or a number, that may be known when the kernel is made.
+Index: TypeAlias = tir.PrimExpr | int
 
 # Rows that are multiplied at once; rows of weights that are added to one row's sums at once.
 _MOST_ROWS, _DEPTH = 4, 8
@@ -37,14 +40,14 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Registers:
-    """How many numbers a vector holds, and how many vectors sums may take."""
+    """The numbers that a vector holds, and the vectors that sums may take."""
 
     lanes: int
     sums: int
 
 
 def registers_of(target: tvm.target.Target) -> Registers:
-    """Those of AVX-512, else of AVX2, which LLVM splits where there is less."""
+    """Return the registers of AVX-512, else of AVX2, which LLVM splits where there is less."""
     has_features = tvm.target.codegen.target_has_features
     is_wide = target.kind.name == "llvm" and has_features("avx512f", target)
     return Registers(16, 24) if is_wide else Registers(8, 12)
@@ -53,7 +56,7 @@ def registers_of(target: tvm.target.Target) -> Registers:
 def kernel(
     what: Recurrence, registers: Registers, operands: Sequence[Any], results: Sequence[Any]
 ) -> tir.Stmt:
-    """The statement that fills the results' buffers from the operands'."""
+    """Return the statement that fills the results' buffers from the operands'."""
     steps, directions, batch, units = (int(extent) for extent in results[0].shape)
     rows = next(n for n in range(_MOST_ROWS, 0, -1) if batch % n == 0)
     layer = _Layer(what, registers, tir.ir_builder.create(), operands, results, units, rows)
@@ -81,8 +84,8 @@ class _Layer:
     rows: int
     blocks_are_shared: bool = False
 
-    def run(self, steps: int, direction: Any, first: Any) -> None:
-        """All steps for the rows from `first` on."""
+    def run(self, steps: int, direction: Index, first: Index) -> None:
+        """Run all steps for the rows from `first` on."""
         ib, units, width = self.ib, self.units, self.units * KINDS[self.what.kind].gates
         self.direction, self.first = direction, first
         operands = map(ib.buffer_ptr, self.operands)
@@ -101,25 +104,25 @@ class _Layer:
         for state, last in zip(self.states, lasts):
             self._store(last, state)
 
-    def _load(self, state: Any, start: Any) -> None:
+    def _load(self, state: tir.Buffer, start: tir.Buffer) -> None:
         self.for_units(
             lambda row, unit: _set(
                 state, (row, unit), start[self.direction, self.first + row, unit]
             )
         )
 
-    def _store(self, last: Any, state: Any) -> None:
+    def _store(self, last: tir.Buffer, state: tir.Buffer) -> None:
         self.for_units(
             lambda row, unit: _set(last, (self.direction, self.first + row, unit), state[row, unit])
         )
 
-    def function(self, index: int, value: Any) -> Any:
+    def function(self, index: int, value: Index) -> Any:
         return _FUNCTIONS[self.what.activations[index]](value)
 
-    def input(self, row: Any, column: Any) -> Any:
+    def input(self, row: Index, column: Index) -> Any:
         return self.projected[self.step, self.first + row, self.direction, column]
 
-    def product(self, state: Any, begin: int, end: int, with_input: bool = True) -> None:
+    def product(self, state: tir.Buffer, begin: int, end: int, with_input: bool = True) -> None:
         """Columns of the sums: bias, the inputs' part and the state by the weights."""
         if not self.blocks_are_shared:
             self._columns(state, begin, end - begin, with_input)
@@ -130,7 +133,7 @@ class _Layer:
         if rest:
             self._columns(state, end - rest, rest, with_input)
 
-    def _columns(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
+    def _columns(self, state: tir.Buffer, begin: Index, extent: int, with_input: bool) -> None:
         if self.rows == 1:
             self._row(state, begin, extent, with_input)
             return
@@ -142,22 +145,22 @@ class _Layer:
         if rest:
             self._tile(state, begin + whole * tile, rest, with_input)
 
-    def _start(self, row: Any, column: Any, with_input: bool) -> Any:
+    def _start(self, row: Index, column: Index, with_input: bool) -> Any:
         bias = self.bias[self.direction, column]
         return bias + self.input(row, column) if with_input else bias
 
-    def _tile(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
+    def _tile(self, state: tir.Buffer, begin: Index, extent: int, with_input: bool) -> None:
         size = self.rows * extent
         sums = self.ib.allocate("float32", (size,), name="in_registers", scope="local")
 
-        def for_sums(body: Callable[[int, Any, Any], None]) -> None:
+        def for_sums(body: Callable[[int, Index, Index], None]) -> None:
             for row in range(self.rows):
                 for at in range(0, extent, self.registers.lanes):
                     lanes = min(self.registers.lanes, extent - at)
                     with self._lanes(lanes) as lane:
                         body(row, row * extent + at + lane, begin + at + lane)
 
-        def add(k: Any, row: int, place: Any, column: Any) -> None:
+        def add(k: Index, row: int, place: Index, column: Index) -> None:
             weight = self.weights[self.direction, k, column]
             sums[place] = sums[place] + state[row, k] * weight
 
@@ -166,11 +169,11 @@ class _Layer:
             for_sums(functools.partial(add, k))
         for_sums(lambda r, place, column: _set(self.sums, (r, column), sums[place]))
 
-    def _row(self, state: Any, begin: Any, extent: int, with_input: bool) -> None:
-        def start(column: Any) -> None:
+    def _row(self, state: tir.Buffer, begin: Index, extent: int, with_input: bool) -> None:
+        def start(column: Index) -> None:
             self.sums[0, begin + column] = self._start(0, begin + column, with_input)
 
-        def add(first: Any, depth: int, column: Any) -> None:
+        def add(first: Index, depth: int, column: Index) -> None:
             value = self.sums[0, begin + column]
             for k in range(depth):
                 weight = self.weights[self.direction, first + k, begin + column]
@@ -184,15 +187,15 @@ class _Layer:
         if rest:
             self._in_vectors(extent, lambda column: add(whole * _DEPTH, rest, column))
 
-    def renew(self, state: Any, value: Callable[[Any, Any], Any]) -> None:
-        """A state's next values from row and unit; those of rows that have ended stay."""
+    def renew(self, state: tir.Buffer, value: Callable[[Index, Index], Index]) -> None:
+        """Set a state's next values from row and unit; those of rows that have ended stay."""
         self.for_units(
             lambda row, unit: _set(
                 state, (row, unit), tir.Select(self._lasts(row), value(row, unit), state[row, unit])
             )
         )
 
-    def finish(self, value: Callable[[Any, Any], Any]) -> None:
+    def finish(self, value: Callable[[Index, Index], Index]) -> None:
         """Renews the first state, which is a result too."""
         state = self.states[0]
         self.renew(state, value)
@@ -204,14 +207,14 @@ class _Layer:
             )
         )
 
-    def _lasts(self, row: Any) -> Any:
+    def _lasts(self, row: Index) -> Any:
         return self.step < self.lengths[self.first + row]
 
-    def for_units(self, body: Callable[[Any, Any], None]) -> None:
+    def for_units(self, body: Callable[[Index, Index], None]) -> None:
         with self.ib.for_range(0, self.rows, name="row") as row:
             self._in_vectors(self.units, lambda unit: body(row, unit))
 
-    def _in_vectors(self, extent: int, body: Callable[[Any], None]) -> None:
+    def _in_vectors(self, extent: int, body: Callable[[Index], None]) -> None:
         size = self.registers.lanes
         whole, rest = divmod(extent, size)
         if whole:
@@ -227,12 +230,12 @@ class _Layer:
         return self.ib.for_range(0, count, name="lane", kind="vectorize" if count > 1 else "serial")
 
 
-def _set(buffer: Any, index: Any, value: Any) -> None:
+def _set(buffer: tir.Buffer, index: Sequence[Index] | Index, value: Index) -> None:
     buffer[index] = value
 
 
-def _turned(name: str, direction: Any, step: Any, steps: int) -> Any:
-    """The place in time of a step."""
+def _turned(name: str, direction: Index, step: Index, steps: int) -> Any:
+    """Return the place in time of a step."""
     if name == "forward":
         return step
     back = steps - 1 - step
@@ -248,7 +251,7 @@ def _lstm(layer: _Layer) -> None:
     units, sums, cell = layer.units, layer.sums, layer.states[1]
     layer.product(layer.states[0], 0, 4 * units)
 
-    def next_cell(row: Any, unit: Any) -> Any:
+    def next_cell(row: Index, unit: Index) -> Any:
         given, kept = (layer.function(0, sums[row, unit + gate * units]) for gate in (0, 2))
         new = layer.function(1, sums[row, unit + 3 * units])
         return kept * cell[row, unit] + given * new
@@ -278,7 +281,7 @@ def _gru(layer: _Layer) -> None:
         )
         layer.product(reset, 2 * units, 3 * units)
 
-    def value(row: Any, unit: Any) -> Any:
+    def value(row: Index, unit: Index) -> Any:
         hidden = sums[row, unit + 2 * units]
         if layer.what.linear_before_reset:
             gate = layer.function(0, sums[row, unit + units])

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a recurrent layer computes, as ONNX names it. Test: ops/test_recurrence.py"""
+"""The computation of a recurrent layer, as ONNX names it. Test: ops/test_recurrence.py"""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+
+import tvm
 
 _DIRECTIONS = {"forward": 1, "reverse": 1, "bidirectional": 2}
 # Functions that there are kernels for, as ONNX names them.
@@ -30,7 +31,7 @@ KINDS = {
 
 @dataclasses.dataclass(frozen=True)
 class Recurrence:
-    """What a call computes, in ONNX's terms. `linear_before_reset`: of a GRU alone.
+    """The computation of a call, in ONNX's terms.
 
     ValueError for a direction or an activation function that there is no kernel for.
     """
@@ -38,7 +39,7 @@ class Recurrence:
     kind: str
     direction: str
     activations: tuple[str, ...]
-    linear_before_reset: bool = False
+    linear_before_reset: bool = False  # of a GRU alone
 
     def __post_init__(self) -> None:
         if self.direction not in _DIRECTIONS:
@@ -48,8 +49,8 @@ class Recurrence:
             raise ValueError(f"activations={list(self.activations)} are not supported")
 
     @classmethod
-    def of(cls, kind: str, attrs: Any) -> Recurrence:
-        """From the attributes of a call of that kind."""
+    def of(cls, kind: str, attrs: tvm.ir.Attrs) -> Recurrence:
+        """Make it from the attributes of a call of that kind."""
         attrs = attrs.get("__dict__", attrs)  # as TVM's parser reads them from text
         activations = tuple(map(str, attrs["activations"]))
         return cls(kind, str(attrs["direction"]), activations, bool(attrs["linear_before_reset"]))

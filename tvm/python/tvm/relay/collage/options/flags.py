@@ -21,8 +21,8 @@ _BOOLS = {"0": False, "1": True, "false": False, "true": True}
 _DEST = "collage_"  # of names in the parsed arguments, and in files of tvmc's --config
 
 
-def add_flags(group: Any, prefix: str, left_out: Container[str] = ()) -> None:
-    """One flag an option, `--<prefix><name>`, but for `enable_collage` and those left out."""
+def add_flags(group: argparse._ArgumentGroup, prefix: str, left_out: Container[str] = ()) -> None:
+    """Add one flag an option, `--<prefix><name>`, but for `enable_collage` and those left out."""
     for row in _rows():
         if row.name in left_out:
             continue
@@ -45,13 +45,13 @@ def add_flags(group: Any, prefix: str, left_out: Container[str] = ()) -> None:
 
 
 def given_flags(args: argparse.Namespace, prefix: str) -> list[str]:
-    """The flags that were given, as the user writes them."""
+    """Return the flags that were given, as the user writes them."""
     return [flag(prefix, row.name) for row in _rows() if _value(args, row) is not None]
 
 
 def values_of(args: argparse.Namespace, prefix: str) -> dict[str, Any]:
-    """The options that were given, by name. OptionError names the flag, what it takes and what it
-    got."""
+    """Return the options that were given, by name. OptionError names the flag, what it takes and
+    what it got."""
     found = {}
     for row in _rows():
         value = _value(args, row)
@@ -63,9 +63,9 @@ def values_of(args: argparse.Namespace, prefix: str) -> dict[str, Any]:
     return found
 
 
-def parse_option(row: Option, value: Any, called: str) -> Any:
-    """A text, or a value of a file, as the option's own type, checked. OptionError, with the option
-    `called` as the user wrote it."""
+def parse_option(row: Option, value: object, called: str) -> Any:
+    """Read a text, or a value of a file, as the option's own type, checked. OptionError, with the
+    option `called` as the user wrote it."""
     key = PREFIX + row.name
     try:
         parsed = _typed(row, value) if isinstance(value, str) else value
@@ -80,8 +80,8 @@ def parse_option(row: Option, value: Any, called: str) -> Any:
 
 
 def as_flags(text: str, given: Container[str]) -> str:
-    """An error's text with the options that it names as the flags of a command, which are among the
-    names of its parsed arguments."""
+    """Return an error's text with the options that it names as the flags of a command, which are
+    among the names of its parsed arguments."""
 
     def called(option: OptionName) -> str:
         if option.name not in given and f"{_DEST}{option.name}" not in given:
@@ -95,8 +95,8 @@ def flag(prefix: str, name: str) -> str:
     return f"--{prefix}" + name.replace("_", "-")
 
 
-def shown(value: Any) -> str:
-    """A default as a command line has it."""
+def shown(value: object) -> str:
+    """Return a default as a command line has it."""
     if isinstance(value, bool):
         return "on" if value else "off"
     if isinstance(value, list):
@@ -109,12 +109,12 @@ def _rows() -> list[Option]:
 
 
 def _value(args: argparse.Namespace, row: Option) -> Any:
-    """What was given; None for nothing."""
+    """Return what was given; None for nothing."""
     return getattr(args, f"{_DEST}{row.name}", None)
 
 
 def _typed(row: Option, text: str) -> Any:
-    """The text as a value of the default's type; ValueError when it is none."""
+    """Return the text as a value of the default's type; ValueError when it is none."""
     if isinstance(row.default, bool):
         if text.lower() not in _BOOLS:
             raise ValueError(text)

@@ -10,12 +10,11 @@ from typing import NamedTuple
 
 
 class OptionName(NamedTuple):
-    """An option in a text. written: as those who use Python know it. value: what to set it to, ""
-    where the text does not say."""
+    """An option in a text."""
 
     name: str
-    written: str
-    value: str = ""
+    written: str  # as those who use Python know it
+    value: str = ""  # what to set it to, "" where the text does not say
 
 
 class OptionText(str):
@@ -35,18 +34,18 @@ class OptionText(str):
         return OptionText(*_pieces_of(other), *self.pieces)
 
     def with_options(self, called: Callable[[OptionName], str]) -> str:
-        """The text with each option as it is `called`."""
+        """Return the text with each option as it is `called`."""
         return "".join(p if isinstance(p, str) else called(p) for p in self.pieces)
 
 
 def option(name: str, written: str = "", value: str = "") -> OptionText:
-    """A text that names an option, as "option relay.collage.<name>" unless it is `written` in
+    """Make a text that names an option, as "option relay.collage.<name>" unless it is `written` in
     another way."""
     return OptionText(OptionName(name, written or f"option relay.collage.{name}", value))
 
 
 def joined(separator: str, texts: Iterable[str]) -> OptionText:
-    """As separator.join(texts)."""
+    """Join as separator.join(texts) does."""
     found = OptionText()
     for number, text in enumerate(texts):
         found += (separator if number else "") + text

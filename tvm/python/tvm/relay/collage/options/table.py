@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -29,7 +29,7 @@ _STYLES = ("NoFusion", "TVMFusion", "ArbitraryFusion")
 
 
 class _Range(NamedTuple):
-    """Which values of its type an option takes, in words and as a test."""
+    """The values of its type that an option takes, in words and as a test."""
 
     takes: str
     holds: Callable[[Any], bool]
@@ -56,7 +56,7 @@ def _each_one_of(*names: str) -> _Range:
 
 
 def split_style(text: str) -> tuple[str, str]:
-    """Both halves of "<backend>.<style>"; a backend's name may hold dots."""
+    """Split "<backend>.<style>"; a backend's name may hold dots."""
     backend, _, style = text.rpartition(".")
     return backend, style
 
@@ -273,22 +273,23 @@ class CollageOptions:
         return cls(**{field.name: config[key] for key, field in _FIELDS.items() if key in config})
 
     def tunes(self) -> bool:
-        """Whether schedules of TVM's kernels are tried before its candidates are measured."""
+        """Return whether schedules of TVM's kernels are tried before its candidates are
+        measured."""
         return bool(self.tune or self.transfer_log)
 
     def style_of(self, backend: str, own: str) -> str:
-        """How the backend's patterns combine: as the options say, else in its own style."""
+        """Return how the backend's patterns combine: as the options say, else in its own style."""
         styles = dict(map(split_style, self.byoc_fusion_style))
         return styles.get(backend, own)
 
 
 class Option(NamedTuple):
-    """A row of the table; takes: what values it takes, as errors say it."""
+    """A row of the table."""
 
     name: str
     default: Any
     meaning: str
-    takes: str
+    takes: str  # what values it takes, as errors say it
 
 
 # By the type of an option's default: what its values are called for users, and TVM's box of them.
@@ -322,7 +323,7 @@ CollageOptions.__doc__ = "Options of Collage, one field a row of the table:\n\n"
 )
 
 
-def check_options(config: Any) -> dict[str, Any]:
+def check_options(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return Collage's options of a PassContext's config, or of what is to be one, as plain values.
 
     TypeError or ValueError that names the first option with a wrong value, what it takes and what
@@ -335,15 +336,15 @@ def check_options(config: Any) -> dict[str, Any]:
     }
 
 
-def _checked(key: str, field: dataclasses.Field[Any], value: Any) -> Any:
+def _checked(key: str, field: dataclasses.Field[Any], value: object) -> Any:
     plain, values = _typed(key, value), field.metadata["values"]
     if values and not values.holds(plain):
         raise ValueError(option(field.name) + f" takes {values.takes}, got {plain!r}")
     return plain
 
 
-def _typed(key: str, value: Any) -> Any:
-    """The value as one of the option's type; TypeError."""
+def _typed(key: str, value: object) -> Any:
+    """Return the value as one of the option's type; TypeError."""
     kind, plain = type(_DEFAULTS[key]), _plain(value)
     if kind is float and type(plain) is int:
         plain = float(plain)
@@ -358,7 +359,7 @@ def _typed(key: str, value: Any) -> Any:
     return plain
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, (list, tuple, tvm.ir.container.Array)):
         return [_plain(item) for item in value]
     if isinstance(value, tvm.tir.IntImm):  # as older scripts pass it
@@ -370,8 +371,8 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, str) else value
 
 
-def unknown_option(config: Any) -> str:
-    """What to say of the first key of a PassContext's config that is called as an option of
+def unknown_option(config: Mapping[str, Any] | None) -> str:
+    """Return what to say of the first key of a PassContext's config that is called as an option of
     Collage, and is none; "" where there is no such key."""
     for key in config or ():
         if str(key).startswith(PREFIX) and key not in _FIELDS:
@@ -382,7 +383,7 @@ def unknown_option(config: Any) -> str:
 
 
 @carried
-def _check_type(key: str, value: Any) -> None:
+def _check_type(key: str, value: object) -> None:
     _typed(str(key), value)
 
 

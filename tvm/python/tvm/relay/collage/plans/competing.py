@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tvm
+from tvm.target import Target
 
 from ..backends.targets import TargetList
 from ..costs.cost import Cost, CostStatus, PartCost
@@ -26,8 +27,8 @@ from ..views.function_report import FunctionReport
 from .greedy import take_all
 from .names import MERGED, ONE_THREAD, ORIGINAL, TVM_ALONE, UNTUNED
 from .placement import Machine, PlacedFunction, PlacedPart, Placement
-from .placement.describe import describe_functions, make_placement, placed_parts
-from .placement.made_with import current_opt_level
+from .placement.describe import describe_functions, placed_parts, with_parts
+from .placement.made_with import current_opt_level, made_with_now, tuning_of
 from .placement.replay import as_deployed, rewrite
 
 
@@ -60,7 +61,7 @@ class Plans:
         reports: list[FunctionReport],
         cost: PartCost | None = None,
     ) -> None:
-        """A plan of the pass, with its reports by function. `cost` stands in its placement for
+        """Add a plan of the pass, with its reports by function. `cost` stands in its placement for
         what the pass was told about each part."""
         self.modules[name] = as_deployed(mod, self.kernels)
         searched = [report for report in reports if not report.skipped]
@@ -72,7 +73,8 @@ class Plans:
         self._parts[name] = parts
 
     def add_merged(self, reports: list[FunctionReport]) -> None:
-        """The pass's plan with all neighbouring parts of one backend joined, if there are any."""
+        """Add the pass's plan with all neighbouring parts of one backend joined, if there are
+        any."""
         found = [report for report in reports if not report.skipped]
         if all(report.merged is None for report in found):
             return
@@ -80,7 +82,8 @@ class Plans:
         self._add_made(MERGED, self.module_of(parts), parts)
 
     def add_new(self, name: str, parts: dict[str, list[PlacedPart]]) -> bool:
-        """A plan by its parts, or how it fails; False where an equal one is there already."""
+        """Add a plan by its parts, or how it fails; return False where an equal one is there
+        already."""
         made = self.module_of(parts)
         others = () if isinstance(made, Cost) else self.modules.values()
         if any(tvm.ir.structural_equal(made, other) for other in others):
@@ -89,11 +92,11 @@ class Plans:
         return True
 
     def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
-        """Plans by name that a search of whole plans tried, which are no contestants."""
+        """Add plans by name that a search of whole plans tried, which are no contestants."""
         self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule | Cost:
-        """The module with these parts by function, or how it fails to be made."""
+        """Return the module with these parts by function, or how it fails to be made."""
         try:
             return as_deployed(rewrite(self._prepared, parts), self.kernels)
         except MemoryError:
@@ -111,7 +114,7 @@ class Plans:
             self._parts[name] = lambda: parts
 
     def parts_with_kernels(self) -> list[Any]:
-        """The functions of all that each backend takes whose steps have several kernels."""
+        """Return the functions of all that each backend takes whose steps have several kernels."""
         found: list[Any] = []
         for target in self._targets.external:
             if has_kernel_steps(target.kind.name):
@@ -125,20 +128,20 @@ class Plans:
         return found
 
     def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
-        """Those of `kernels` that steps of a plan may have."""
+        """Return those of `kernels` that steps of a plan may have."""
         parts = filter(is_external_function, self.modules[name].functions.values())
         used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
         return tuple(choice for choice in self.kernels if choice.step in used)
 
-    def _take_all(self, target: Any) -> tuple[tvm.IRModule, list[FunctionReport]]:
-        """The plan of a backend alone."""
+    def _take_all(self, target: Target) -> tuple[tvm.IRModule, list[FunctionReport]]:
+        """Make the plan of a backend alone."""
         name = target.kind.name
         if name not in self._alone:
             self._alone[name] = take_all(self._prepared, TargetList(self._targets.host, (target,)))
         return self._alone[name]
 
     def add_single_backends(self) -> None:
-        """Each external backend alone: it takes all that it can, TVM the rest.
+        """Add each external backend alone: it takes all that it can, TVM the rest.
 
         A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
         """
@@ -205,14 +208,14 @@ class Plans:
         }
 
     def add_untuned(self) -> None:
-        """The plans of UNTUNED again, to be built without tuning records."""
+        """Add the plans of UNTUNED again, to be built without tuning records."""
         for name, untuned in UNTUNED.items():
             if name in self.modules:
                 self.modules[untuned] = self.modules[name].clone()
                 self._parts[untuned] = self._parts[name]
 
     def add_on_one_thread(self) -> None:
-        """Each plan again, to run on the calling thread alone."""
+        """Add each plan again, to run on the calling thread alone."""
         for name, module in list(self.modules.items()):
             self.modules[name + ONE_THREAD] = on_one_thread(module)
             self._parts[name + ONE_THREAD] = self._parts[name]
@@ -220,7 +223,8 @@ class Plans:
                 self._originals[name + ONE_THREAD] = self._originals[name]
 
     def same_as(self) -> dict[str, str]:
-        """Plans that are another's module over again, backends and all, each with the first such.
+        """Return the plans that are another's module over again, backends and all, each with the
+        first such.
 
         Untuned plans are built otherwise, so they are equal only to each other.
         """
@@ -237,7 +241,7 @@ class Plans:
         return found
 
     def is_untuned(self, module: tvm.IRModule) -> bool:
-        """Whether it is the module of a plan that is built without tuning records."""
+        """Return whether it is the module of a plan that is built without tuning records."""
         untuned = (self.modules.get(name) for name in UNTUNED.values())
         return any(module.same_as(own) for own in untuned if own is not None)
 
@@ -247,32 +251,42 @@ class Plans:
 
     @property
     def parts(self) -> list[dict[str, list[PlacedPart]]]:
-        """Parts by function of each plan of the import that has a module."""
+        """Return the parts by function of each plan of the import that has a module."""
         return [self._parts[name]() for name in self.modules if name not in self._originals]
 
     @property
     def placed(self) -> list[str]:
-        """Names of all plans with a placement, those that were tried last."""
+        """Return the names of all plans with a placement, those that were tried last."""
         return [*self._parts, *self._tried]
 
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
-        """What makes the placement of a plan that is built in force of these tuning records; it
-        raises PlacementError when the plan has none."""
+        """Return what makes the placement of a plan that is built in force of these tuning records;
+        it raises PlacementError when the plan has none."""
         parts = self._parts.get(name) or self._tried[name]
-        return lambda: make_placement(
-            name,
-            self._prepared,
-            self._targets.host,
-            self._described,
-            parts(),
+        return lambda: self._placement(name, parts(), records)
+
+    def _placement(
+        self, name: str, parts: Mapping[str, Sequence[PlacedPart]], records: TuningRecords
+    ) -> Placement:
+        functions, host = with_parts(self._described, parts), self._targets.host
+        compiled = {part.backend for each in functions for part in each.parts if part.is_compiled}
+        made_with = made_with_now(
+            host,
+            compiled - {host.kind.name},
             self._opt_level,
-            self.machine,
-            records,
-            # Of a plan without a module all: a step that is not there is passed over.
-            self.kernels_of(name) if name in self.modules else self.kernels,
-            name in self.modules and is_on_one_thread(self.modules[name]["main"]),
-            self._is_simplified,
-            self._originals.get(name, ""),
+            machine=self.machine,
+            tuning=tuning_of(records, self._prepared),
+        )
+        module = self.modules.get(name)
+        # Of a plan without a module all: a step that is not there is passed over.
+        kernels = self.kernels if module is None else self.kernels_of(name)
+        return Placement(
+            plan=name,
+            made_with=dataclasses.replace(made_with, is_simplified=self._is_simplified),
+            functions=functions,
+            kernels=tuple(kernels),
+            one_thread=module is not None and is_on_one_thread(module["main"]),
+            original=self._originals.get(name, ""),
         )
 
 

@@ -60,8 +60,8 @@ def greedy_partition(
 def take_all(
     mod: IRModule, targets: TargetList, most_calls: int | None = None
 ) -> tuple[IRModule, list[FunctionReport]]:
-    """The same for a typed module and the one external target of `targets`, with the reports of
-    the pass by function."""
+    """Take all of a typed module for the one external target of `targets`; return it with the
+    reports of the pass by function."""
     estimator = _TakesAll(most_calls)
     return partition(mod, targets, estimator, **_OPTIONS), estimator.reports
 

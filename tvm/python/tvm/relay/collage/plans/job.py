@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the phases of one `optimize` read and hand on. Test: test_optimizer.py."""
+"""The records that the phases of one `optimize` read and hand on. Test: test_optimizer.py."""
 
 from __future__ import annotations
 
@@ -44,46 +44,38 @@ class Phases:
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What all phases of one call read: a module to place, and how it is to be built.
-
-    samples: inputs by name. records: the tuning records that the user gave. plans: those that
-    compete, to which the phases add. clock: where they write their seconds. limit: by when they
-    have to end. original: how the module agrees with the model's file, None where none was named.
-    """
+    """The input of all phases of one call: a module to place, and how it is to be built."""
 
     prepared: tvm.IRModule
     targets: TargetList
     options: Any
     build_options: dict[str, Any]
-    samples: Mapping[str, Any]
+    samples: Mapping[str, Any]  # inputs by name
     executor: str
-    records: TuningRecords
-    plans: Plans
-    clock: Phases
-    limit: TimeLimit = NO_LIMIT
+    records: TuningRecords  # the tuning records that the user gave
+    plans: Plans  # those that compete, to which the phases add
+    clock: Phases  # where the phases write their seconds
+    limit: TimeLimit = NO_LIMIT  # by when the phases have to end
+    # how the module agrees with the model's file, None where none was named
     original: Original | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class OpLevel:
-    """What the op-level search found: the module with its parts, and how it came to them.
+    """The outcome of the op-level search."""
 
-    records: those that the user gave, and those that tuning found. transfers: how many trials of
-    other kernels' schedules came to what.
-    """
-
-    partitioned: tvm.IRModule
+    partitioned: tvm.IRModule  # the module with its parts
     reports: list[FunctionReport]
     replans: Replans
     counts: dict[str, Any]
-    records: TuningRecords
-    transfers: Mapping[str, int]
+    records: TuningRecords  # those that the user gave, and those that tuning found
+    transfers: Mapping[str, int]  # how many trials of other kernels' schedules came to what
 
     def is_small(self) -> bool:
-        """Whether it may spend more time on waking threads than they save."""
+        """Return whether it may spend more time on waking threads than they save."""
         return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
 
     def ships_unmeasured(self) -> bool:
-        """Whether it may ship though nobody ran it whole: each of its parts was measured, and none
-        trades accuracy, since nobody compared what comes of it."""
+        """Return whether it may ship though nobody ran it whole: each of its parts was measured,
+        and none trades accuracy, since nobody compared what comes of it."""
         return not traders_in(self.partitioned) and is_all_measured(self.reports)

@@ -23,7 +23,7 @@ from ..views.function_report import FunctionReport
 def partition(
     mod: tvm.IRModule, targets: TargetList, estimator: CostEstimator, **options: Any
 ) -> tvm.IRModule:
-    """The pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
+    """Run the pass alone: `mod` (typed, weights bound) with its parts on their fastest targets.
 
     `options` are further Collage options by name, over those of the current PassContext.
     """
@@ -33,7 +33,7 @@ def partition(
 
 
 def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
-    """The current PassContext with Collage options over its own."""
+    """Return the current PassContext with Collage options over its own."""
     more = {PREFIX + name: value for name, value in options.items()}
     # TVM's own error, of the options that it registers, is a page of stack frames.
     check_options(more)
@@ -41,7 +41,7 @@ def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
 
 
 def is_all_measured(reports: list[FunctionReport]) -> bool:
-    """Whether each kernel of the op-level plan was measured, in every function."""
+    """Return whether each kernel of the op-level plan was measured, in every function."""
     return all(
         part.cost.status == CostStatus.MEASURED
         for report in reports

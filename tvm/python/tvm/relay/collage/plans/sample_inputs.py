@@ -38,14 +38,14 @@ class Samples(dict[str, np.ndarray]):
         self.called, self.file = called, file
 
     def misfit(self, why: str) -> OptionError:
-        """What to raise for arrays that a model does not take."""
+        """Return what to raise for arrays that a model does not take."""
         if self.file:
             return FileError(self.called + f": {self.file!r}: {why}")
         return OptionError(self.called + f": {why}")
 
 
 def load_samples(given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED) -> Samples:
-    """Arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
+    """Load arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
 
     FileError for a file that is none, naming what it is `called`; TypeError for what cannot be
     arrays by name.
@@ -90,7 +90,7 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
-    """In this machine's order of bytes, which a type's name does not say."""
+    """Put an array in this machine's order of bytes, which a type's name does not say."""
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

@@ -30,6 +30,7 @@ from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.runner import Runner
 from ..messages.progress import one_step, steps
+from ..options import CollageOptions
 from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
@@ -38,10 +39,12 @@ from .competing import Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
+    GuardOptions,
     GuardResult,
     GuardUnavailable,
     Limits,
     PlanSpace,
+    SearchOptions,
     guard,
     search_plans,
 )
@@ -67,7 +70,7 @@ NONE = "none"
 _logger = logging.getLogger(__name__)
 
 
-def check_search(options: Any) -> None:
+def check_search(options: CollageOptions) -> None:
     """OptionError for a search of whole plans without the guard."""
     if options.graph_search != NONE and not options.guard:
         raise OptionError(
@@ -81,7 +84,7 @@ def check_search(options: Any) -> None:
 
 
 def check_original(job: Job, model: Any) -> Original | None:
-    """How the module agrees with its original, a file or an ONNX model; None for none.
+    """Check how the module agrees with its original, a file or an ONNX model; None for none.
     OriginalError where it does not."""
     if not model or model == NO_ORIGINAL:
         return None
@@ -102,7 +105,7 @@ def check_original(job: Job, model: Any) -> Original | None:
 
 
 def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
-    """How whole plans are built and measured."""
+    """Return how whole plans are built and measured."""
     ship = functools.partial(_build_plan, job, found.records)
     compiled = None
     if (
@@ -141,7 +144,7 @@ def _is_searched(job: Job, found: OpLevel) -> bool:
 
 
 def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
-    """The search of whole plans, whose best are added; None without one."""
+    """Search whole plans, and add the best; None without a search."""
     if not _is_searched(job, found) or job.limit.left(WHOLE_PLANS) <= 0:
         return None
     with job.clock.phase("graph search"):
@@ -153,7 +156,8 @@ def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> Gra
 
 
 def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
-    """The plan that ships, what the guard measured, and why it could not measure."""
+    """Decide the plan that ships; return it, what the guard measured, and why it could not
+    measure."""
     if not job.options.guard:
         return OP_LEVEL, None, ""
     failed: Collection[str] = ()
@@ -174,28 +178,30 @@ def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | 
     return name, None, skipped
 
 
-def _guard(plans: Plans, options: Any, how: EndToEnd) -> GuardResult:
-    """The guard's result. GuardUnavailable says why it could not measure."""
+def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
+    """Run the guard. GuardUnavailable says why it could not measure."""
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
     with steps("guard", options.progress, is_open=True) as on_step:
         return guard(
             plans.modules,
             TVM_ALONE,
             how,
+            options=GuardOptions(
+                rounds=options.guard_rounds,
+                seconds=options.guard_seconds,
+                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+                on_step=on_step,
+            ),
             failed=plans.failed,
             same_as=plans.same_as(),
-            rounds=options.guard_rounds,
-            seconds=options.guard_seconds,
-            limits=Limits(options.guard_memory_mb, options.guard_library_mb),
-            on_step=on_step,
         )
 
 
 def _build_plan(
     job: Job, records: TuningRecords, module: tvm.IRModule, compiled: CompiledParts | None = None
 ) -> Any:
-    """The library of a whole plan that competes; with `compiled`, which knows the kernels of these
-    records alone, it is for a file and costs what is new in it."""
+    """Build the library of a whole plan that competes; with `compiled`, which knows the kernels of
+    these records alone, it is for a file and costs what is new in it."""
     is_untuned = job.plans.is_untuned(module)
     used = TuningRecords() if is_untuned else records
     with used.in_force():
@@ -250,11 +256,13 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             space,
             measure,
             known,
-            strategy=options.graph_search,
-            population=options.graph_search_population,
-            trials=options.graph_search_trials,
-            seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
-            seed=options.graph_search_seed,
+            options=SearchOptions(
+                strategy=options.graph_search,
+                population=options.graph_search_population,
+                trials=options.graph_search_trials,
+                seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
+                seed=options.graph_search_seed,
+            ),
             on_trials=on_trials,
         )
     plans.add_tried(search.placed())
@@ -274,8 +282,8 @@ def known_plans(
     samples: Mapping[str, np.ndarray],
     reference: str,
 ) -> Iterator[KnownPlans]:
-    """What the store knows of the module's plans that were measured beside the plan `reference`;
-    nothing where a backend has no version."""
+    """Yield what the store knows of the module's plans that were measured beside the plan
+    `reference`; nothing where a backend has no version."""
     device = runner.info if isinstance(runner, DeviceRunner) else None
     versions = {str(each): version_of(each.kind.name, device) for each in job.targets.external}
     depends_on = {
@@ -303,7 +311,7 @@ def known_plans(
 
 
 def _built_by(job: Job) -> list[str]:
-    """What options of the build come to: one that is not given is as good as its default."""
+    """Return what options of the build come to: one that is not given is as good as its default."""
     if job.executor == VM:
         return [VM]  # it takes none
     defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}
@@ -311,7 +319,7 @@ def _built_by(job: Job) -> list[str]:
 
 
 def _text(value: Any) -> str:
-    """A runtime itself prints its name alone."""
+    """Return what stands for an original: a runtime itself prints its name alone."""
     return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
 
 

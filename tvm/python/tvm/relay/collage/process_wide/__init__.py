@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a whole process shares: our libraries, late imports, interrupts, logs, patches."""
+"""Things that a whole process shares: our libraries, late imports, interrupts, logs, patches."""

@@ -31,14 +31,14 @@ def flush_denormals(enabled: bool = True) -> None:
 
 
 def flushes_denormals() -> bool:
-    """Whether denormals are to be treated as zero."""
+    """Return whether denormals are to be treated as zero."""
     pool = thread_pool()
     return pool is not None and bool(pool.CollagePoolFlushDenormals())
 
 
 @functools.cache
 def thread_pool() -> ctypes.CDLL | None:
-    """The library of the pool that TVM launches into; None for TVM's own."""
+    """Return the library of the pool that TVM launches into; None for TVM's own."""
     process = ctypes.CDLL(None)
     if not hasattr(process, "CollagePoolFlushDenormals"):
         return None

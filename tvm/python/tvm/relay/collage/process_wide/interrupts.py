@@ -24,8 +24,8 @@ _FFI = "tvm._ffi."
 
 
 def _has_left_ffi(traceback: TracebackType | None) -> bool:
-    """Whether the FFI's function, which C++ called, is the outermost frame. Every Python says so by
-    the traceback; since 3.13 ctypes no longer gives the hook that function."""
+    """Return whether the FFI's function, which C++ called, is the outermost frame. Every Python
+    says so by the traceback; since 3.13 ctypes no longer gives the hook that function."""
     if traceback is None:
         return False
     module = traceback.tb_frame.f_globals.get("__name__") or ""
@@ -33,7 +33,8 @@ def _has_left_ffi(traceback: TracebackType | None) -> bool:
 
 
 class _Scope(threading.local):
-    """Of each thread: how many `interrupts_kept` it is in, and what the FFI has lost there."""
+    """Counts of each thread: how many `interrupts_kept` it is in, and what the FFI has lost
+    there."""
 
     depth = 0
     lost: BaseException | None = None
@@ -53,12 +54,12 @@ class _Carrier(Exception):
         super().__init__(repr(what))
         self.what = what
 
-    def with_traceback(self, _traceback: Any) -> Any:
+    def with_traceback(self, _traceback: TracebackType | None) -> Any:
         return self.what
 
 
 def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Callable:
-    """The function as a callback for C++: what ends everything comes out of C++ as itself.
+    """Return the function as a callback for C++: what ends everything comes out of C++ as itself.
 
     So do exceptions of the classes ``also``; any other gets C++'s stack frames into its traceback.
     """
@@ -80,7 +81,7 @@ def carried(function: Callable, *, also: tuple[type[Exception], ...] = ()) -> Ca
 
 
 def _keep(before: Callable) -> Callable:
-    def hook(unraisable: Any) -> None:
+    def hook(unraisable: sys.UnraisableHookArgs) -> None:
         error = unraisable.exc_value
         is_ours = _scope.depth > 0 and _has_left_ffi(unraisable.exc_traceback)
         if is_ours and (not isinstance(error, Exception) or isinstance(error, MemoryError)):
@@ -96,7 +97,8 @@ _hook = SharedPatch.of_attribute(sys, "unraisablehook", _keep)
 
 @contextlib.contextmanager
 def interrupts_kept() -> Iterator[None]:
-    """Around calls of TVM: an interrupt that its FFI loses in this thread is raised at the end.
+    """Raise at the end of the block, which calls TVM, an interrupt that its FFI loses in this
+    thread.
 
     For callbacks that are not `carried`: others' functions, and the FFI's own lines around ours.
     """
@@ -125,5 +127,5 @@ def _raise_lost() -> None:
 @register_func("tvm.relay.collage.raise_if_interrupted", override=True)
 @carried
 def raise_if_interrupted() -> None:
-    """Asked by C++ where a callback has given nothing: was it interrupted?"""
+    """Raise, asked by C++ where a callback has given nothing, if it was interrupted."""
     _raise_lost()

@@ -58,8 +58,8 @@ class ToStderr(logging.StreamHandler):
         return sys.stderr
 
     @stream.setter
-    def stream(self, _given: Any) -> None:
-        """The constructor sets it."""
+    def stream(self, _given: object) -> None:
+        """Do nothing: the constructor sets it."""
 
 
 class OfCommand(logging.Formatter):
@@ -91,7 +91,7 @@ class _ToStderr:
         if handler is not None:
             _LOGGER.addHandler(handler)
 
-    def make(self, _before: Any, _wants: Any) -> logging.Handler | None:
+    def make(self, _before: object, _wants: object) -> logging.Handler | None:
         if _LOGGER.hasHandlers():
             return None
         handler = ToStderr()

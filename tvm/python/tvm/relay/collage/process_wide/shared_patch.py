@@ -38,8 +38,8 @@ class SharedPatch:
         self._ours: Any = None
 
     @classmethod
-    def of_attribute(cls, owner: Any, name: str, make: Callable[[Any], Any]) -> SharedPatch:
-        """Of ``owner.name``, a module's or a class's."""
+    def of_attribute(cls, owner: object, name: str, make: Callable[[Any], Any]) -> SharedPatch:
+        """Make the patch of ``owner.name``, a module's or a class's."""
         return cls(
             lambda: getattr(owner, name),
             lambda value: setattr(owner, name, value),

@@ -21,8 +21,8 @@ def changed_context(
     opt_level: int | None = None,
     instruments: Sequence[Any] | None = None,
 ) -> tvm.transform.PassContext:
-    """A new context to enter: the current one's, with these entries of its config besides, and with
-    this level and these instruments in place of its own (None: kept).
+    """Return a new context to enter: the current one's, with these entries of its config besides,
+    and with this level and these instruments in place of its own (None: kept).
 
     Instruments that are kept are entered and left once more with it.
     """

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is a backend's and what is TVM's: targets, functions, names in reports and costs.
+"""Telling apart what is a backend's and what is TVM's: targets, functions, names in reports and
+costs.
 
 Test: compile/test_library.py, backends/test_target_kind.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
+from tvm.target import Target
 
 # The backend, in candidates, costs and reports, of what TVM compiles itself.
 TVM_BACKEND = "tvm"
@@ -25,13 +25,13 @@ COMPUTES_ALONE = "collage.computes_alone"
 ONE_THREAD = "collage.one_thread"
 
 
-def is_external(target: Any) -> bool:
+def is_external(target: Target) -> bool:
     """Tell whether a backend with its own compiler serves the target, rather than TVM."""
     return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
-def is_external_function(function: Any) -> bool:
-    """Whether a module's function is compiled by a backend rather than by TVM."""
+def is_external_function(function: tvm.ir.BaseFunc) -> bool:
+    """Return whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
 
 
@@ -44,8 +44,9 @@ def on_one_thread(mod: tvm.IRModule) -> tvm.IRModule:
     return result
 
 
-def is_on_one_thread(function: Any) -> bool:
-    """Whether a plan's main function, or that of a part, is to run on the calling thread alone."""
+def is_on_one_thread(function: tvm.ir.BaseFunc) -> bool:
+    """Return whether a plan's main function, or that of a part, is to run on the calling thread
+    alone."""
     return ONE_THREAD in (function.attrs or {})
 
 

@@ -15,13 +15,13 @@ from tvm import relay
 _CLOSED = ("Primitive", "Compiler", "SkipOptimization")
 
 
-def key_of(expr: Any) -> int:
-    """What tells an expression from others that live; TVM's own hash is a call of C++."""
+def key_of(expr: relay.Expr) -> int:
+    """Return what tells an expression from others that live; TVM's own hash is a call of C++."""
     return expr.handle.value
 
 
-def operands_of(expr: Any) -> list[Any]:
-    """The operands of a call, tuple or projection; nothing for other expressions."""
+def operands_of(expr: relay.Expr) -> list[Any]:
+    """Return the operands of a call, tuple or projection; nothing for other expressions."""
     if isinstance(expr, relay.Call):
         return list(expr.args)
     if isinstance(expr, relay.Tuple):
@@ -31,8 +31,8 @@ def operands_of(expr: Any) -> list[Any]:
     return []
 
 
-def children_of(expr: Any) -> list[Any]:
-    """The operands, and what a let or an if is made of; not the inside of a function."""
+def children_of(expr: relay.Expr) -> list[Any]:
+    """Return the operands, and what a let or an if is made of; not the inside of a function."""
     if isinstance(expr, relay.Let):
         return [expr.value, expr.body]
     if isinstance(expr, relay.If):
@@ -40,9 +40,11 @@ def children_of(expr: Any) -> list[Any]:
     return operands_of(expr)
 
 
-def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) -> Iterator[Any]:
-    """Each expression below `root`, its children first. A loop: a network is deeper than Python's
-    stack."""
+def post_order(
+    root: relay.Expr, children: Callable[[relay.Expr], list[relay.Expr]] = children_of
+) -> Iterator[Any]:
+    """Yield each expression below `root`, its children first. A loop: a network is deeper than
+    Python's stack."""
     seen: set[int] = set()
     stack = [(root, False)]
     while stack:
@@ -55,9 +57,9 @@ def post_order(root: Any, children: Callable[[Any], list[Any]] = children_of) ->
             stack.extend((child, False) for child in children(expr))
 
 
-def nodes_of(where: Any, *kinds: type) -> list[Any]:
-    """The nodes of these kinds, or all, below an expression or in each Relay function of a module:
-    children first, functions and what is inside them included."""
+def nodes_of(where: relay.Expr | tvm.IRModule, *kinds: type) -> list[Any]:
+    """Return the nodes of these kinds, or all, below an expression or in each Relay function of a
+    module: children first, functions and what is inside them included."""
     roots = where.functions.values() if isinstance(where, tvm.IRModule) else [where]
     found: list[Any] = []
     for root in roots:
@@ -66,14 +68,14 @@ def nodes_of(where: Any, *kinds: type) -> list[Any]:
     return [node for node in found if isinstance(node, kinds)] if kinds else found
 
 
-def operator_calls(where: Any) -> list[Any]:
-    """Those of nodes_of that are calls of operators."""
+def operator_calls(where: relay.Expr | tvm.IRModule) -> list[Any]:
+    """Return those of nodes_of that are calls of operators."""
     return [call for call in nodes_of(where, relay.Call) if isinstance(call.op, tvm.ir.Op)]
 
 
-def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
-    """The node itself where none of its sub-expressions is another than before, else a copy on the
-    new ones that keeps its type, span and virtual device."""
+def rebuild(expr: relay.Expr, old: Sequence[relay.Expr], new: Sequence[relay.Expr]) -> Any:
+    """Return the node itself where none of its sub-expressions is another than before, else a copy
+    on the new ones that keeps its type, span and virtual device."""
     if all(a.same_as(b) for a, b in zip(old, new, strict=True)):
         return expr
     if isinstance(expr, relay.Call):
@@ -87,8 +89,8 @@ def rebuild(expr: Any, old: Sequence[Any], new: Sequence[Any]) -> Any:
     return relay.expr.IfWithFields(expr, new[0], new[1], new[2])
 
 
-def tensors_of(kind: Any) -> list[Any]:
-    """The tensor types that a type is made of, those of a tuple's fields in their order."""
+def tensors_of(kind: relay.Type) -> list[Any]:
+    """Return the tensor types that a type is made of, those of a tuple's fields in their order."""
     if isinstance(kind, tvm.ir.TensorType):
         return [kind]
     fields = kind.fields if isinstance(kind, tvm.ir.TupleType) else ()
@@ -119,7 +121,7 @@ def elements_of(tensor: Any) -> int | None:
 
 
 def size_of(array: tvm.nd.NDArray) -> int:
-    """In bytes; nothing of it is copied."""
+    """Return the size in bytes; nothing of it is copied."""
     bits = tvm.DataType(array.dtype).bits
     return math.prod(array.shape) * math.ceil(bits / 8)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device is: its CPU, threads, versions and backends, by its own account.
+"""The facts about a device: its CPU, threads, versions and backends, by its own account.
 
 Test: rpc/test_device_info.py.
 """
@@ -27,28 +27,22 @@ from ..options.named import option
 
 @dataclasses.dataclass(frozen=True)
 class DeviceInfo:
-    """A device, plain text throughout.
-
-    triple: LLVM's, of the system. target: the `llvm` target of its CPU, without the triple.
-    features: the kernel's names of its vector instructions. threads: as in a store's key;
-    num_threads: TVM's. backends: versions of those that run there; missing: why others do not.
-    software: versions that must be the same here and there.
-    """
+    """A device, plain text throughout."""
 
     address: str
     cpu: str
-    triple: str
-    target: str
-    features: tuple[str, ...]
-    threads: str
-    num_threads: int
-    backends: dict[str, str]
-    missing: dict[str, str]
-    software: str
+    triple: str  # LLVM's, of the system
+    target: str  # the `llvm` target of its CPU, without the triple
+    features: tuple[str, ...]  # the kernel's names of its vector instructions
+    threads: str  # as in a store's key
+    num_threads: int  # TVM's
+    backends: dict[str, str]  # versions of those that run there
+    missing: dict[str, str]  # why others do not
+    software: str  # versions that must be the same here and there
 
     @classmethod
     def from_json(cls, fields: dict[str, Any], address: str) -> DeviceInfo:
-        """Inverse of describe_this_device. DeviceError when another version of it answered."""
+        """Invert describe_this_device. DeviceError when another version of it answered."""
         names = {field.name for field in dataclasses.fields(cls)} - {"address"}
         here = software_versions()
         if set(fields) != names or fields["software"] != here:
@@ -59,7 +53,7 @@ class DeviceInfo:
         return cls(address=address, **{**fields, "features": tuple(fields["features"])})
 
     def host_target(self, num_cores: int | None = None) -> tvm.target.Target:
-        """The target of the device's CPU, with its triple where it is not this machine's."""
+        """Return the target of the device's CPU, with its triple where it is not this machine's."""
         text = self.target
         if self.triple != codegen.llvm_get_system_triple():
             text += f" -mtriple={self.triple}"
@@ -84,7 +78,7 @@ class DeviceInfo:
             )
 
     def differences(self, other: DeviceInfo) -> list[str]:
-        """Names of the fields in which two devices differ, as far as costs may."""
+        """Return the names of the fields in which two devices differ, as far as costs may."""
         names = {field.name for field in dataclasses.fields(self)} - {"address", "missing"}
         return sorted(name for name in names if getattr(self, name) != getattr(other, name))
 
@@ -104,7 +98,8 @@ class DeviceInfo:
 
 
 def describe_this_device() -> dict[str, Any]:
-    """The fields of DeviceInfo but for the address, as JSON values; a worker there calls it."""
+    """Return the fields of DeviceInfo but for the address, as JSON values; a worker there calls
+    it."""
     rows = [describe_backend(backend) for backend in list_backends()]
     return {
         "cpu": cpu_model(),
@@ -125,7 +120,7 @@ def software_versions() -> str:
 
 
 def architecture(triple: str) -> str:
-    """The first word of a triple; amd64 and arm64 are other words for two of them."""
+    """Return the first word of a triple; amd64 and arm64 are other words for two of them."""
     first = triple.partition("-")[0]
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(first, first)
 

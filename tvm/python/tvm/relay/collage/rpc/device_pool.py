@@ -58,7 +58,7 @@ class DevicePool(WorkerPool):
 
     @property
     def info(self) -> DeviceInfo:
-        """What the devices have in common; `address` is the first one's."""
+        """Return what the devices have in common; `address` is the first one's."""
         if self._info is None:
             self.take_devices()
         assert self._info is not None
@@ -92,8 +92,8 @@ class DevicePool(WorkerPool):
         _logger.info("measuring on %s", "; ".join(device.Summary() for device in found.values()))
 
     def call_with_device(self, job: Job) -> Reply:
-        """The reply to a call here, in the worker that has a device's session (see
-        session.call_with_device), while no other job runs.
+        """Call here, in the worker that has a device's session (see session.call_with_device),
+        while no other job runs.
 
         "lost" where the device was lost meanwhile; a call that ends its worker otherwise gives the
         device back. One whose worker dies gets one more try, as a job of a WorkerPool.
@@ -139,7 +139,7 @@ class DevicePool(WorkerPool):
         super()._abort()
 
     def _count_free(self) -> int:
-        """How many devices to ask for; 1, to queue for it, when all are in use."""
+        """Return how many devices to ask for; 1, to queue for it, when all are in use."""
         began = time.monotonic()
         while True:
             with Tracker(self._tracker) as tracker:
@@ -265,8 +265,8 @@ def _info_of(address: str, described: Reply) -> DeviceInfo:
 
 
 def _reply_of(reply: Reply) -> Reply:
-    """A job's reply on the device, or "lost" with the reason why there is none; what failed here is
-    not the device's doing."""
+    """Return a job's reply on the device, or "lost" with the reason why there is none; what failed
+    here is not the device's doing."""
     if reply.outcome == "ok":
         return Reply(**reply.value)
     if reply.outcome == "failed" and reply.fault != DEVICE:

@@ -55,7 +55,7 @@ class DeviceRunner:
 
     @property
     def info(self) -> DeviceInfo:
-        """What the devices are. DeviceError when there is none, or when they differ."""
+        """Return what the devices are. DeviceError when there is none, or when they differ."""
         return self.pool.info
 
     is_here = False
@@ -115,7 +115,7 @@ class DeviceRunner:
 
 
 def find_device(tracker: str, key: str, wait_seconds: float = 10.0) -> DeviceInfo:
-    """What the devices of a tracker's key are; they are asked and let go.
+    """Return what the devices of a tracker's key are; they are asked and let go.
 
     `tracker`: "host:port". DeviceError when none answers in `wait_seconds`, or when they differ.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a device does for whoever has a session with it: runs jobs in a worker of its own, the same
-worker that measures locally, so that nothing a candidate does ends the session.
+"""The service of a device to whoever has a session with it: it runs jobs in a worker of its own,
+the same worker that measures locally, so that nothing a candidate does ends the session.
 
 Its methods take and give JSON, as the packed functions PREFIX + name
 (integration.py). Test: rpc/test_devices.py.
@@ -66,8 +66,8 @@ class Service:
 SERVICE = Service()
 
 
-def _with_files(value: Any, files: dict[str, str]) -> Any:
-    """JSON values in which paths of the other machine are this one's."""
+def _with_files(value: object, files: dict[str, str]) -> Any:
+    """Return JSON values in which paths of the other machine are this one's."""
     if isinstance(value, dict):
         return {key: _with_files(item, files) for key, item in value.items()}
     if isinstance(value, list):

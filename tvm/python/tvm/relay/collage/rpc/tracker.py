@@ -21,7 +21,7 @@ _ANSWER_SECONDS = 10.0
 
 
 class Address(NamedTuple):
-    """Where a tracker or a device listens."""
+    """The address at which a tracker or a device listens."""
 
     host: str
     port: int
@@ -31,7 +31,7 @@ class Address(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Address:
-        """Of "host:port". DeviceError that names the option for anything else."""
+        """Read "host:port". DeviceError that names the option for anything else."""
         host, colon, port = text.rpartition(":")
         if not (host and colon and port.isdecimal() and 0 < int(port) < 65536):
             raise DeviceError(
@@ -42,7 +42,7 @@ class Address(NamedTuple):
 
 
 def check_key(key: str) -> str:
-    """The key; DeviceError for one that TVM's messages would split."""
+    """Check the key, and return it; DeviceError for one that TVM's messages would split."""
     if not key or len(key.split()) != 1:
         raise DeviceError(f"a device key is one word without spaces, not {key!r}")
     return key
@@ -88,11 +88,12 @@ class Tracker:
         return found
 
     def free(self, key: str) -> int:
-        """How many servers of the key are not in use."""
+        """Return how many servers of the key are not in use."""
         return int(self._summary()["queue_info"].get(key, {}).get("free", 0))
 
     def request(self, key: str, seconds: float) -> Ticket | None:
-        """A device of the key for one's own, None when none gets free in so many seconds."""
+        """Request a device of the key for one's own, None when none gets free in so many
+        seconds."""
         end = time.monotonic() + seconds
         self._send([base.TrackerCode.REQUEST, key, "", 1])
         try:
@@ -127,7 +128,7 @@ class Tracker:
             raise self._gone(error) from error
 
     def _receive(self, seconds: float) -> Any:
-        """The next answer; TimeoutError when it does not come."""
+        """Wait for the next answer; TimeoutError when it does not come."""
         self._socket.settimeout(seconds)
         try:
             return base.recvjson(self._socket)

@@ -17,7 +17,8 @@ _logger = logging.getLogger(__name__)
 def Custom(
     name: str, find: Callable[[DataflowGraph], Iterable[SubGraph | Iterable[int]]]
 ) -> PartitionRule:
-    """A rule of one's own: ``find`` looks at a function's graph and gives what could be candidates.
+    """Make a rule of one's own: ``find`` looks at a function's graph and gives what could be
+    candidates.
 
     Each is a set of node indexes, or a ``graph.sub_graph(indexes, composites={label: indexes})``.
     One that is not convex, or crosses a function's border, is refused. What ``find`` raises is a

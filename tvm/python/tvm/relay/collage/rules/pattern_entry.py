@@ -30,7 +30,7 @@ class PatternEntry(NamedTuple):
 
 
 def pattern_entry(backend: str, entry: Any) -> PatternEntry:
-    """The entry with its fields by name.
+    """Return the entry with its fields by name.
 
     ValueError or TypeError, naming the backend and the entry, for one that is none.
     """
@@ -76,14 +76,15 @@ def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple:
 
 
 def entry_rules(compiler: str, table: Iterable[Any]) -> list[Any]:
-    """The rules of the entries of a pattern table, in their order."""
+    """Return the rules of the entries of a pattern table, in their order."""
     return [make_labelled_dfpattern_partition_rule_wrapper(compiler, row) for row in table]
 
 
 def prototypes_entry(
     compiler: str, name: str, pattern: DFPattern, predicate: Callable[..., Any] | None = None
 ) -> Any:
-    """What answers to two functions of TVM's prototype: the rule of an entry, by its fields."""
+    """Return what answers to two functions of TVM's prototype: the rule of an entry, by its
+    fields."""
     # It is TVM's handle on the predicate, in which an interrupt would be lost.
     asked = predicate and functools.partial(ask, predicate)
     entry = (str(name), pattern, asked)

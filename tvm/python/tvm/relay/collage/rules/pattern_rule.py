@@ -29,7 +29,7 @@ Verify = Callable[[SubGraph], bool | str]
 def PatternRule(
     name: str, op_rule: OpRule, fusion_rule: FusionRule | None = None, verify: Verify | None = None
 ) -> PartitionRule:
-    """Every connected set of calls that ``op_rule`` takes and ``fusion_rule`` joins.
+    """Give every connected set of calls that ``op_rule`` takes and ``fusion_rule`` joins.
 
     op_rule(call): may the operator be in a set at all? fusion_rule(upstream, downstream): may two
     such calls, of which the first feeds the second, be in one set? None: each call stands alone.
@@ -83,7 +83,7 @@ class _Growth:
             yield from self._sets_of(node)
 
     def _sets_of(self, exit_node: Node) -> list[frozenset[int]]:
-        """The sets with that exit, small ones first."""
+        """Return the sets with that exit, small ones first."""
         depth = {exit_node.index: 1}
         found = [frozenset(depth)]
         known = set(found)
@@ -111,7 +111,7 @@ class _Growth:
         )
 
     def _neighbours(self, inside: frozenset[int], scope: int) -> list[int]:
-        """Calls that feed the set, and nothing else, and may join all that they feed."""
+        """Return the calls that feed the set, and nothing else, and may join all that they feed."""
         if self._joins is None:
             return []
         inputs = {index for node in inside for index in self._nodes[node].inputs}

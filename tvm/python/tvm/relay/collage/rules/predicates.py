@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 
 from ..process_wide.interrupts import carried, interrupts_kept
 
@@ -51,7 +52,7 @@ def _guarded(function: Callable, what: str, as_answer: Callable) -> Callable:
 
 
 def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any:
-    """The answer as C++ can take it, or why there is none.
+    """Return the answer as C++ can take it, or why there is none.
 
     The pass's C++ learns of a Python exception only that there was one; and where the FFI cannot
     convert an answer, it does not even learn which.
@@ -64,7 +65,7 @@ def _ask(function: Callable, args: tuple, what: str, as_answer: Callable) -> Any
         return _Fault(f"{what} raised {error!r}")
 
 
-def _verdict(answer: Any) -> Any:
+def _verdict(answer: object) -> Any:
     if isinstance(answer, str):
         return tvm.runtime.convert(answer)
     # NumPy's truth is no int; and a comparison with a shape's number is an integer of TVM's.
@@ -74,8 +75,8 @@ def _verdict(answer: Any) -> Any:
     return _Fault(f"predicate gave {kind}: a predicate gives a bool, or a text of why not")
 
 
-def ask(predicate: Callable, expr: Any) -> Any:
-    """Asked by C++: a predicate that its owner gave to TVM as it was."""
+def ask(predicate: Callable, expr: relay.Expr) -> Any:
+    """Answer C++ for a predicate that its owner gave to TVM as it was."""
     with interrupts_kept():
         return _ask(predicate, (expr,), "predicate", _verdict)
 

@@ -80,7 +80,7 @@ def DFPattern(
     pattern: dataflow_pattern.DFPattern,
     predicate: Callable[[relay.Expr], bool | str] | None = None,
 ) -> PartitionRule:
-    """Every match of ``pattern``, overlapping ones too, that ``predicate`` accepts.
+    """Give every match of ``pattern``, overlapping ones too, that ``predicate`` accepts.
 
     The predicate gets the matched expression and answers with a bool, or a text that says why not;
     what it raises is a refusal.
@@ -92,12 +92,12 @@ def DFPattern(
 
 
 def OpCallByKind() -> PartitionRule:
-    """Each op call that TVM can fuse (kinds up to OUT_ELEMWISE_FUSABLE)."""
+    """Give each op call that TVM can fuse (kinds up to OUT_ELEMWISE_FUSABLE)."""
     return _make("OpCallByKind")
 
 
 def OpPredicate(name: str, predicate: str | Callable[[relay.Call], bool | str]) -> PartitionRule:
-    """Each op call that ``predicate`` accepts: a function, or an op attribute that holds one.
+    """Give each op call that ``predicate`` accepts: a function, or an op attribute that holds one.
 
     An attribute is usually ``target.<backend>``; ValueError when no op has it.
     """
@@ -111,12 +111,12 @@ def OpPredicate(name: str, predicate: str | Callable[[relay.Call], bool | str]) 
 
 
 def Glue() -> PartitionRule:
-    """Each tuple of tensors and each projection of one: what holds calls together."""
+    """Give each tuple of tensors and each projection of one: what holds calls together."""
     return _make("Glue")
 
 
 def Host() -> PartitionRule:
-    """Every node alone, free unless it launches a kernel; the pass always has this rule."""
+    """Give every node alone, free unless it launches a kernel; the pass always has this rule."""
     return _make("Host")
 
 
@@ -125,7 +125,7 @@ def Composite(
     sub_rule: PartitionRule,
     attrs: Callable[[relay.Expr], dict[str, Any]] | None = None,
 ) -> PartitionRule:
-    """Each sub-candidate as one function with ``Composite=label``.
+    """Make each sub-candidate one function with ``Composite=label``.
 
     ``attrs`` gets the composite's last expression and gives further attributes of that function:
     ints, floats, strs or lists of such. What it raises or gives wrongly is a refusal.
@@ -137,12 +137,12 @@ def Composite(
 
 
 def Primitive(sub_rule: PartitionRule) -> PartitionRule:
-    """Sub-candidates, to be wrapped into functions for the backend's own compiler."""
+    """Give sub-candidates, to be wrapped into functions for the backend's own compiler."""
     return _make("Primitive", _check_rule("Primitive", sub_rule))
 
 
 def Joinable(sub_rule: PartitionRule) -> PartitionRule:
-    """Sub-candidates; those that the search chooses become one part with the ones they touch.
+    """Give sub-candidates; those that the search chooses become one part with the ones they touch.
 
     As for TVM's pattern tables. What is joined was never measured as such.
     """
@@ -150,14 +150,14 @@ def Joinable(sub_rule: PartitionRule) -> PartitionRule:
 
 
 def Union(*sub_rules: PartitionRule) -> PartitionRule:
-    """All sub-candidates of all sub-rules, equal ones once."""
+    """Give all sub-candidates of all sub-rules, equal ones once."""
     return _make("Union", [_check_rule("Union", rule) for rule in sub_rules])
 
 
 def OnlyValid(
     sub_rule: PartitionRule, max_depth: int = 0, max_exits: int = 0, allow_taps: bool = True
 ) -> PartitionRule:
-    """Sub-candidates within the limits (SubGraphConfig).
+    """Give sub-candidates within the limits (SubGraphConfig).
 
     max_depth: calls on the longest path; max_exits: values used outside; 0 means no limit.
     allow_taps: may a value be used both inside and outside?
@@ -174,7 +174,7 @@ def Combine(
     allow_taps: bool = False,
     max_candidates_per_node: int = 2048,
 ) -> PartitionRule:
-    """Sub-candidates, and every union of them that the combiners build within the limits."""
+    """Give sub-candidates, and every union of them that the combiners build within the limits."""
     combiners = [
         check("Combine", "a combiner", combiner, Combiner, "a combiner of collage.rules")
         for combiner in combiners
@@ -231,7 +231,7 @@ def _make(constructor: str, *args: Any) -> PartitionRule:
     return get_global_func(f"collage.rules.{constructor}")(*args)
 
 
-def _check_rule(rule: str, value: Any) -> PartitionRule:
+def _check_rule(rule: str, value: object) -> PartitionRule:
     return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
 
 
@@ -246,14 +246,14 @@ def _checked(rule: str, limits: SubGraphConfig) -> str:
     return json.dumps(dataclasses.asdict(limits))
 
 
-def check(rule: str, argument: str, value: Any, kinds: Any, wanted: str) -> Any:
+def check(rule: str, argument: str, value: object, kinds: Any, wanted: str) -> Any:
     """Return ``value``; TypeError that names rule and argument when it is of none of ``kinds``."""
     if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
         raise TypeError(f"rule {rule}: {argument} is {wanted}, got {type(value).__name__}")
     return value
 
 
-def check_function(rule: str, argument: str, value: Any) -> Any:
+def check_function(rule: str, argument: str, value: object) -> Any:
     """Return ``value``, a function or None; TypeError otherwise."""
     if value is not None and not callable(value):
         raise TypeError(f"rule {rule}: {argument} is a function, got {type(value).__name__}")

@@ -80,7 +80,7 @@ def set_partition_rule(
 
 
 def own_rule(target: tvm.target.Target) -> PartitionRule | None:
-    """The rule that a target brings itself, None where it has none.
+    """Return the rule that a target brings itself, None where it has none.
 
     It is registered under the target's attribute ``partition_rule``, else its kind's attribute of
     that name: a rule, a function that makes one, or a registered name. ValueError or TypeError

@@ -28,13 +28,13 @@ NO_STORE = "none"
 
 
 def default_path() -> Path:
-    """The user's own store, e.g. ~/.cache/tvm-collage/costs.sqlite."""
+    """Return the user's own store, e.g. ~/.cache/tvm-collage/costs.sqlite."""
     return Path(platformdirs.user_cache_dir("tvm-collage", appauthor=False), "costs.sqlite")
 
 
 def store_path(option: str = "") -> tuple[Path | None, bool]:
-    """The file that `option` (relay.collage.store) stands for, None for no store; and whether the
-    user named it, by the option or by the variable COLLAGE_STORE."""
+    """Return the file that `option` (relay.collage.store) stands for, None for no store; and
+    whether the user named it, by the option or by the variable COLLAGE_STORE."""
     name = option or os.environ.get(VARIABLE, "")
     if name == NO_STORE:
         return None, True
@@ -46,7 +46,7 @@ BUSY_SECONDS = 15.0
 
 
 def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite3.Connection, bool]:
-    """A checked connection in autocommit mode, and whether it can write.
+    """Open a checked connection in autocommit mode; return it, and whether it can write.
 
     Raises StoreError of some kind and SQLite's own errors.
     """
@@ -83,21 +83,21 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
 
 
 def _make_folder(path: Path) -> None:
-    """The user's cache directory is made; of a path that somebody named the last folder alone: more
-    is a typing error."""
+    """Make the user's cache directory; of a path that somebody named the last folder alone: more is
+    a typing error."""
     if missing := missing_folder(path):
         raise StoreFolderError(path, f"there is no folder {missing}")
     path.parent.mkdir(parents=path == default_path(), exist_ok=True)
 
 
 def missing_folder(path: Path) -> Path | None:
-    """The folder that has to be there for a store to be made, and is not."""
+    """Return the folder that has to be there for a store to be made, and is not."""
     above = path.absolute().parent.parent
     return None if path == default_path() or above.is_dir() else above
 
 
 def _check_content(connection: sqlite3.Connection, path: Path) -> None:
-    """Every page is sound and every column there."""
+    """Check that every page is sound and every column there."""
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StoreCorruptError(path, f"the file is damaged ({verdict})")

@@ -49,14 +49,15 @@ class CostStore:
         return _readable(found[0]) if found else None
 
     def nearest(self, key: CostKey) -> StoredCost | None:
-        """The row of the same candidate that differs in the fewest parts, the newest of equals."""
+        """Return the row of the same candidate that differs in the fewest parts, the newest of
+        equals."""
         rows = self.rows(candidate=key.candidate)
         rows.sort(key=lambda row: row.measured_at, reverse=True)
         return min(rows, key=lambda row: len(key.differences(row.key)), default=None)
 
     def rows(self, *, candidate: str = "", backend: str = "", status: str = "") -> list[StoredCost]:
-        """Rows in the order of their keys; `candidate` is the beginning of a hash. Rows that make
-        no sense are left out (`problems` names them)."""
+        """Return the rows in the order of their keys; `candidate` is the beginning of a hash. Rows
+        that make no sense are left out (`problems` names them)."""
         wanted = {"backend": backend, "status": status}
         conditions = ["candidate >= ?", "candidate < ?"]
         values = [candidate, candidate + "\x7f"]
@@ -90,7 +91,7 @@ class CostStore:
             self._connection.execute("VACUUM")
 
     def problems(self) -> list[str]:
-        """What is wrong, by SQLite's full check and row by row; empty for a sound store."""
+        """Return what is wrong, by SQLite's full check and row by row; empty for a sound store."""
         found = [row[0] for row in self._query("PRAGMA integrity_check") if row[0] != "ok"]
         for values in self._query(_SELECT):
             try:
@@ -127,7 +128,8 @@ class CostStore:
 
 
 def _readable(values: tuple[Any, ...]) -> StoredCost | None:
-    """A row that is not one (a later status, a hand's edit) is no answer, but no fault either."""
+    """Read a row; one that makes no sense (a later status, a hand's edit) is no answer, but no
+    fault either."""
     try:
         return StoredCost.of_values(values)
     except ValueError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can be wrong with a store's file; each message names the file and what to do.
+"""Errors of a store's file; each message names the file and what to do.
 
 Test: store/test_faults.py.
 """

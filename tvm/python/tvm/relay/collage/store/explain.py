@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which rows serve a search here and now, which part of the key keeps others from it, and which
-ones a store can do without. Test: cli/test_store.py, store/test_prune.py.
+"""Rows that serve a search here and now, which part of the key keeps others from it, and which ones
+a store can do without. Test: cli/test_store.py, store/test_prune.py.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Explained:
         }
 
     def Summary(self) -> str:
-        """One line a part that differs."""
+        """Return one line a part that differs."""
         row = self.row
         serves = f"serves{_WHILE_BUSY if row.cost.is_busy else ''}"
         lines = [
@@ -65,7 +65,7 @@ class Explained:
 
 
 def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Explained]:
-    """Each row beside what its key is in this process, but for `changes` by part.
+    """Show each row beside what its key is in this process, but for `changes` by part.
 
     The model's parts of the key (candidate, backend, target, options, and how many bytes
     its network touches in turn) are taken from the row.
@@ -110,7 +110,7 @@ def summary_lines(explained: Sequence[Explained]) -> list[str]:
 
 
 def measured_before(rows: Sequence[StoredCost], days: float) -> list[StoredCost]:
-    """Rows older than so many days."""
+    """Return the rows older than so many days."""
     limit = utc(datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days))
     return [row for row in rows if row.measured_at < limit]
 
@@ -120,7 +120,7 @@ def of_other_versions(
     environment: Environment | None = None,
     version_of: Callable[[str], str | None] = stored_version,
 ) -> list[StoredCost]:
-    """Rows that no search with this installation can use.
+    """Return the rows that no search with this installation can use.
 
     They were measured with another TVM, in another way or, on a CPU like this one, with another
     version of their backend. Which versions other machines have is not known here (a search over

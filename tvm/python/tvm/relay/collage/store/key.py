@@ -48,7 +48,8 @@ class Environment(NamedTuple):
 
     @classmethod
     def of_device(cls, cpu: str, threads: str, options: MeasureOptions) -> Environment:
-        """A device elsewhere, of this software: what it says of itself, in the words of here."""
+        """Describe a device elsewhere, of this software: what it says of itself, in the words of
+        here."""
         return cls("cpu", cpu, threads, tvm_build(), measuring_text(options))
 
 
@@ -56,7 +57,8 @@ _DEFAULTS = MeasureOptions()
 
 
 def measuring_text(options: MeasureOptions) -> str:
-    """The way of measuring: its version, then decisive options that are not at their defaults."""
+    """Describe the way of measuring: its version, then decisive options that are not at their
+    defaults."""
     chosen = {
         name: getattr(options, name)
         for name in _DECISIVE
@@ -67,7 +69,7 @@ def measuring_text(options: MeasureOptions) -> str:
 
 
 class CostKey(NamedTuple):
-    """What must be equal for a cost to be used again; meanings in schema.CREATE."""
+    """The key that must be equal for a cost to be used again; meanings in schema.CREATE."""
 
     candidate: str
     backend: str
@@ -81,7 +83,7 @@ class CostKey(NamedTuple):
     measuring: str
 
     def differences(self, other: CostKey) -> list[str]:
-        """Names of the parts that differ."""
+        """Return the names of the parts that differ."""
         return [name for name in self._fields if getattr(self, name) != getattr(other, name)]
 
 
@@ -100,8 +102,8 @@ class CandidateKeys:
         self._versions: dict[str, str | None] = {}
 
     def of(self, candidate: Stored) -> CostKey | None:
-        """None for a backend without a version: its costs could outlive the code that they were
-        measured with, so they are neither looked up nor kept."""
+        """Return the key; None for a backend without a version: its costs could outlive the code
+        that they were measured with, so they are neither looked up nor kept."""
         backend = candidate.backend
         if backend not in self._versions:
             self._versions[backend] = self._version_of(backend)
@@ -120,7 +122,8 @@ class CandidateKeys:
 
 
 def default_text(measuring: str) -> str:
-    """The way of measuring by default, in the network that a row's own was measured for."""
+    """Describe the way of measuring by default, in the network that a row's own was measured
+    for."""
     chosen = measuring.partition(" ")[2]
     try:
         network_bytes = json.loads(chosen or "{}").get("network_bytes", _DEFAULTS.network_bytes)
@@ -130,12 +133,12 @@ def default_text(measuring: str) -> str:
 
 
 def alone_text(options: MeasureOptions) -> str:
-    """The way of measuring what touches nothing but its inputs and outputs."""
+    """Describe the way of measuring what touches nothing but its inputs and outputs."""
     return measuring_text(dataclasses.replace(options, network_bytes=_DEFAULTS.network_bytes))
 
 
 def stored_version(backend: str) -> str | None:
-    """The version that keys a backend's stored costs; None when they cannot be stored.
+    """Return the version that keys a backend's stored costs; None when they cannot be stored.
 
     TVM's own candidates are keyed by TVM's build; a whole plan says itself whose versions it has.
     """

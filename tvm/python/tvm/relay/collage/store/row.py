@@ -32,7 +32,7 @@ class StoredCost:
     allowed_seconds: float = 0.0
 
     def values(self) -> tuple[Any, ...]:
-        """In the order of COLUMNS."""
+        """Return the values in the order of COLUMNS."""
         cost = {name: getattr(self.cost, name) for name in COST_FIELDS}
         # What a candidate printed before it died may be any bytes.
         cost["message"] = self.cost.message.encode("utf-8", "backslashreplace").decode()
@@ -41,7 +41,7 @@ class StoredCost:
 
     @classmethod
     def of_values(cls, values: tuple[Any, ...]) -> StoredCost:
-        """Inverse of values(). ValueError, saying what is wrong, for what can be no row."""
+        """Invert values(). ValueError, saying what is wrong, for what can be no row."""
         return cls.from_json(dict(zip(COLUMNS, values, strict=True)))
 
     def to_json(self) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class StoredCost:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> StoredCost:
-        """Inverse of to_json; what later layouts have added may be missing. ValueError."""
+        """Invert to_json; what later layouts have added may be missing. ValueError."""
         if "unverified" not in fields and "message" in fields:
             words = (fields.get("status"), fields["message"])
             fields = {**fields, "message": message_of(*words), "unverified": was_unverified(*words)}
@@ -93,20 +93,20 @@ _NOISY = re.compile(
 _NOT_VERIFIED = re.compile(r"(^|; )not verified: ")
 
 
-def message_of(status: Any, message: Any) -> Any:
-    """The message of a row of those layouts without what its figures say as well."""
+def message_of(status: object, message: Any) -> Any:
+    """Return the message of a row of those layouts without what its figures say as well."""
     is_worded = status == "measured" and isinstance(message, str)
     return _NOISY.sub("", message) if is_worded else message
 
 
-def was_unverified(status: Any, message: Any) -> int:
-    """Whether the message of a row of those layouts says that nothing was compared."""
+def was_unverified(status: object, message: Any) -> int:
+    """Return whether the message of a row of those layouts says that nothing was compared."""
     is_worded = status == "measured" and isinstance(message, str)
     return int(is_worded and _NOT_VERIFIED.search(message) is not None)
 
 
 def utc(time: datetime.datetime) -> str:
-    """The form of `measured_at`. ValueError without a time zone."""
+    """Return the form of `measured_at`. ValueError without a time zone."""
     if time.tzinfo is None:
         raise ValueError(f"measured_at {time} has no time zone")
     return time.astimezone(datetime.UTC).isoformat(timespec="microseconds")
@@ -125,8 +125,8 @@ def to_line(row: StoredCost) -> str:
 
 
 def read_lines(lines: Iterable[str], name: str) -> list[StoredCost]:
-    """The rows of `lines`; blank ones are skipped. ImportLineError names the first wrong line of
-    `name`."""
+    """Read the rows of `lines`; blank ones are skipped. ImportLineError names the first wrong line
+    of `name`."""
     rows = []
     try:
         for number, line in enumerate(lines, 1):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What can still be read from a damaged or truncated store. Test: store/test_faults.py."""
+"""Rescue of what can still be read from a damaged or truncated store. Test:
+store/test_faults.py."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ _PREFIXES = [f"{number:02x}" for number in range(256)]
 
 
 def salvage(path: str | os.PathLike[str]) -> list[StoredCost]:
-    """The rows that are sound, in the order of their keys; reads a copy, never touches the file.
+    """Read the rows that are sound, in the order of their keys; reads a copy, never touches the
+    file.
 
     Raises a StoreError when there is no file or nothing of a store in it.
     """
@@ -54,7 +56,7 @@ def _pad(file: Path) -> None:
 def _read_range(
     connection: sqlite3.Connection, prefix: str, order: str, found: dict[CostKey, StoredCost]
 ) -> None:
-    """Rows of a range from one end up to the first damaged page."""
+    """Read the rows of a range from one end up to the first damaged page."""
     by_key = ", ".join(f"{name} {order}" for name in CostKey._fields)
     try:
         there = {column[1] for column in connection.execute("PRAGMA table_info(cost)")}

@@ -105,7 +105,7 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
 
 
 def _is_current(connection: sqlite3.Connection, path: os.PathLike[str]) -> bool:
-    """Whether the file has this version; False for an empty or older one."""
+    """Return whether the file has this version; False for an empty or older one."""
     owner, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
     if owner == 0 and version == 0 and _table_count(connection) == 0:
         return False

@@ -36,7 +36,7 @@ REST_SECONDS = 60.0
 
 
 class StoredCosts:
-    """What `MeasuredCostEstimator(store=...)` takes.
+    """The store of `MeasuredCostEstimator(store=...)`.
 
     `version_of(backend name)` is the backend's version, None when it has none: then its costs are
     measured each time.
@@ -69,7 +69,7 @@ class StoredCosts:
     def look_up(
         self, candidates: Sequence[Stored], is_quiet: Callable[[], bool] = lambda: False
     ) -> list[Cost | None]:
-        """The cost of each candidate, None where it has to be measured.
+        """Return the cost of each candidate, None where it has to be measured.
 
         `is_quiet()`, asked where a cost came from a busy machine: whether it can be had better now.
         """
@@ -107,13 +107,13 @@ class StoredCosts:
         self._store.close()
 
     def Summary(self) -> str:
-        """Why costs had to be measured: "missed 3: 2 never measured, 1 other threads"."""
+        """Say why costs had to be measured: "missed 3: 2 never measured, 1 other threads"."""
         reasons = ", ".join(f"{n} {reason}" for reason, n in self.miss_reasons.most_common())
         text = f"missed {self.miss_reasons.total()}: {reasons}" if reasons else "missed none"
         return f"{text}; {self.known_failures} known failures" if self.known_failures else text
 
     def _find(self, candidate: Stored, is_quiet: Callable[[], bool]) -> Cost | str:
-        """The stored cost, or why there is none that serves."""
+        """Return the stored cost, or why there is none that serves."""
         key = self._keys.of(candidate)
         if key is None:
             return NO_VERSION
@@ -132,7 +132,7 @@ class StoredCosts:
         return "other " + ", ".join(key.differences(nearest.key))
 
     def _why_not(self, row: StoredCost, is_quiet: Callable[[], bool]) -> str | None:
-        """Why a row with the right key is no answer, None when it is one."""
+        """Return why a row with the right key is no answer, None when it is one."""
         if self._retry_failed and (row.cost.is_failure or row.cost.is_noisy):
             return RETRY
         if row.cost.is_busy and is_quiet():

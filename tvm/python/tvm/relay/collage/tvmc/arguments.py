@@ -33,13 +33,13 @@ class _Unset(str):
 
 
 def config_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The options that --collage-<name> set, as a PassContext takes them. TVMCException."""
+    """Return the options that --collage-<name> set, as a PassContext takes them. TVMCException."""
     with as_tvmc_errors():
         return {PREFIX + name: value for name, value in values_of(args, _FLAGS).items()}
 
 
 def is_asked_for(args: argparse.Namespace) -> bool:
-    """Whether --collage, or the option in --pass-config, is there.
+    """Return whether --collage, or the option in --pass-config, is there.
 
     TVMCException for options of Collage's without it, as tvmc refuses those of other executors.
     """
@@ -56,8 +56,8 @@ def is_asked_for(args: argparse.Namespace) -> bool:
 
 
 def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callable) -> str:
-    """The value of --target with the attributes that --target-<backend>-<name> set, or, where none
-    was given, this CPU and every backend that can run here."""
+    """Return the value of --target with the attributes that --target-<backend>-<name> set, or,
+    where none was given, this CPU and every backend that can run here."""
     text = args.target
     if text is None or isinstance(text, _Unset):
         host, *backends = available_targets(config.get(PREFIX + "accuracy_budget", 0.0))
@@ -75,7 +75,9 @@ def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callabl
 
 def with_group(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def add_compile_parser(subparsers: Any, main_parser: Any, json_params: Any) -> Any:
+    def add_compile_parser(
+        subparsers: Any, main_parser: argparse.ArgumentParser, json_params: Any
+    ) -> Any:
         made = stock(subparsers, main_parser, json_params)
         parser = subparsers.choices["compile"]
         if parser.get_default("target") == _DEFAULT_HOST:
@@ -88,7 +90,7 @@ def with_group(stock: Callable) -> Callable:
     return add_compile_parser
 
 
-def _add_options(group: Any) -> None:
+def _add_options(group: argparse._ArgumentGroup) -> None:
     meaning = next(row.meaning for row in option_table() if PREFIX + row.name == OPTION)
     group.add_argument("--collage", action="store_true", help=meaning)
     add_flags(group, _FLAGS)
@@ -99,7 +101,9 @@ def _add_options(group: Any) -> None:
     )
 
 
-def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> None:
+def _add_backend_options_late(
+    parser: argparse.ArgumentParser, group: argparse._ArgumentGroup
+) -> None:
     """Add --target-<backend>-<name> when `compile` is what is parsed: backends are modules to
     import, for which no other command of tvmc should wait."""
     stock = parser.parse_known_args
@@ -113,7 +117,7 @@ def _add_backend_options_late(parser: argparse.ArgumentParser, group: Any) -> No
     parser.parse_known_args = parse_known_args  # type: ignore[method-assign]
 
 
-def _add_backend_options(group: Any) -> None:
+def _add_backend_options(group: argparse._ArgumentGroup) -> None:
     from ..backends import list_backends
 
     for backend in list_backends():
@@ -131,7 +135,8 @@ _BACKEND_OPTION = "collage target "
 
 
 def _backend_options(args: argparse.Namespace) -> list[tuple[str, str, str]]:
-    """The given --target-<backend>-<name>: flag, backend, attribute as target texts have it."""
+    """Return the given --target-<backend>-<name>: flag, backend, attribute as target texts have
+    it."""
     found = []
     for dest, value in vars(args).items():
         if dest.startswith(_BACKEND_OPTION) and value is not None:

@@ -17,17 +17,18 @@ _current: ContextVar[Compilation | None] = ContextVar("collage_tvmc", default=No
 
 @dataclasses.dataclass
 class Compilation:
-    """config: Collage's options, as the PassContext takes them, besides those of --pass-config.
-    backends: the external targets. built: the library or executable, once it is, whose ``collage``
-    is what was decided."""
+    """A compilation of tvmc's."""
 
+    # Collage's options, as the PassContext takes them, besides those of --pass-config
     config: dict[str, Any] = dataclasses.field(default_factory=dict)
-    backends: list[Target] = dataclasses.field(default_factory=list)
+    backends: list[Target] = dataclasses.field(default_factory=list)  # the external targets
+    # the library or executable, once it is, whose ``collage`` is what was decided
     built: Any = None
 
 
 def current() -> Compilation | None:
-    """The one under way in this thread; None where TVM's functions are to do as they always do."""
+    """Return the compilation under way in this thread; None where TVM's functions are to do as they
+    always do."""
     return _current.get()
 
 

@@ -6,6 +6,7 @@ Test: tvmc/test_tvmc.py.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import functools
 import inspect
@@ -58,7 +59,7 @@ def wrap(module: Any) -> None:
 
 def _drive_compile(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def drive_compile(args: Any) -> int:
+    def drive_compile(args: argparse.Namespace) -> int:
         from tvm.driver.tvmc import TVMCException
 
         if not arguments.is_asked_for(args):
@@ -79,7 +80,7 @@ def _drive_compile(stock: Callable) -> Callable:
 
 
 def _replace_handler(old: Callable, new: Callable) -> None:
-    """From here on Ctrl-C does `new`, in a process that tvm_collage_hook knew for tvmc's."""
+    """Make Ctrl-C do `new` from here on, in a process that tvm_collage_hook knew for tvmc's."""
     if is_tvmc_with_collage(sys.orig_argv) and signal.getsignal(signal.SIGINT) is old:
         signal.signal(signal.SIGINT, new)
 
@@ -101,8 +102,9 @@ def _logs_on_stderr() -> Iterator[None]:
             handler.setStream(sys.stdout)
 
 
-def _drive(stock: Callable, args: Any) -> int:
-    """The command with Collage; what can be refused is before anything is imported or measured."""
+def _drive(stock: Callable, args: argparse.Namespace) -> int:
+    """Run the command with Collage; what can be refused is before anything is imported or
+    measured."""
     from tvm.driver.tvmc import target as tvmc_target
 
     from .targets import split_target
@@ -180,8 +182,8 @@ def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
 
 
 def _add_report(package: Any) -> None:
-    """What fails is logged, as an error, since tvmc shows no warnings: the package is worth more
-    than its report."""
+    """Add the report to the package. A failure is logged as an error, since tvmc shows no warnings:
+    the package is worth more than its report."""
     try:
         add_report(package.package_path, package.collage.report)
     except (OSError, ValueError) as error:
@@ -193,7 +195,7 @@ def _add_report(package: Any) -> None:
 
 
 def _sources(built: Any, formats: list[str]) -> dict[str, str]:
-    """What of a library has a source: TVM's code by format, that of parts by kind of module.
+    """Return what of a library has a source: TVM's code by format, that of parts by kind of module.
 
     TVM's own dump stops at the module that holds the constants of parts, which has none.
     """
@@ -236,6 +238,6 @@ def _build(stock: Callable) -> Callable:
 
 
 def _input_shapes(fixed: FixedShapes) -> str:
-    """What to do about open dimensions."""
+    """Say what to do about open dimensions."""
     example = " ".join(f"{name}:[{','.join(map(str, dims))}]" for name, dims in fixed.items())
     return f'fix them by --input-shapes "{example}"'

@@ -25,7 +25,7 @@ def wrap(_module: Any) -> None:
 
 def _with_errors(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def load_model(path: Any, *args: Any, **kwargs: Any) -> Any:
+    def load_model(path: str, *args: Any, **kwargs: Any) -> Any:
         if current() is None:
             return stock(path, *args, **kwargs)
         from tvm.driver.tvmc import TVMCException

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from ..errors import OptionError
@@ -25,7 +25,8 @@ def wrap(_module: Any) -> None:
 
 
 def options_in(configs: Iterable[str] | None) -> dict[str, Any]:
-    """The Collage options among texts "name=value" as a PassContext takes them; lists are joined.
+    """Return the Collage options among texts "name=value" as a PassContext takes them; lists are
+    joined.
 
     TVMCException names the option, what it takes and what it got.
     """
@@ -43,13 +44,13 @@ def options_in(configs: Iterable[str] | None) -> dict[str, Any]:
 
 
 def enables(config: dict[str, Any]) -> bool:
-    """Whether these options ask for Collage."""
+    """Return whether these options ask for Collage."""
     return bool(config.get(OPTION, False))
 
 
 @contextlib.contextmanager
 def as_tvmc_errors() -> Iterator[None]:
-    """An OptionError in the block is a TVMCException."""
+    """Raise an OptionError in the block as a TVMCException."""
     from tvm.driver.tvmc import TVMCException
 
     try:
@@ -60,7 +61,7 @@ def as_tvmc_errors() -> Iterator[None]:
 
 def _with_options(stock: Callable) -> Callable:
     @functools.wraps(stock)
-    def parse_configs(input_configs: Any) -> Any:
+    def parse_configs(input_configs: Sequence[str] | None) -> Any:
         ours = options_in(input_configs)
         theirs = [
             text for text in input_configs or () if text.partition("=")[0].strip() not in ours

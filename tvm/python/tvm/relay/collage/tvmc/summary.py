@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `tvmc compile --collage` prints of a report: a few lines. Test: tvmc/test_summary.py."""
+"""The few lines that `tvmc compile --collage` prints of a report. Test: tvmc/test_summary.py."""
 
 from __future__ import annotations
 

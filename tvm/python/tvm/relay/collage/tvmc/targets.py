@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
+from types import ModuleType
 from typing import Any, NamedTuple
 
 import tvm
@@ -45,8 +46,8 @@ def wrap(module: Any) -> None:
     _hide_from_lists()
 
 
-def split_target(text: str, module: Any) -> tuple[str, list[str]]:
-    """What of a target text is tvmc's, and the backends in it, in any order.
+def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
+    """Return what of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
     targets; a name that nobody knows is taken for a backend's. Where no host is named, it is
@@ -64,8 +65,8 @@ def split_target(text: str, module: Any) -> tuple[str, list[str]]:
 
 
 def make_backends(texts: list[str]) -> list[Target]:
-    """Targets of the backends; UnknownBackendError and others as of a target list, ValueError for
-    an attribute that a backend does not take."""
+    """Make targets of the backends; UnknownBackendError and others as of a target list, ValueError
+    for an attribute that a backend does not take."""
     if not texts:
         return []
     list_backends()  # their target kinds have their options only then
@@ -76,13 +77,13 @@ def make_backends(texts: list[str]) -> list[Target]:
     return targets
 
 
-def _is_backend(name: str, module: Any) -> bool:
+def _is_backend(name: str, module: ModuleType) -> bool:
     if name in module.get_codegen_names():
         return False
     return name not in Target.list_kinds() or is_external(Target(name))
 
 
-def _with_backends(stock: Callable, module: Any) -> Callable:
+def _with_backends(stock: Callable, module: ModuleType) -> Callable:
     """tvmc's target_from_cli, which during a compilation with Collage leaves it the backends."""
 
     @functools.wraps(stock)
@@ -112,7 +113,7 @@ class StockTargetKind(NamedTuple):
 
 
 def _with_stock_kinds(stock: Callable) -> Callable:
-    """A function of tvmc that sees the target kinds of TVM alone."""
+    """Return a function of tvmc that sees the target kinds of TVM alone."""
 
     @functools.wraps(stock)
     def seeing_stock_kinds(*args: Any, **kwargs: Any) -> Any:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the pass reports of one function, as files/records.py reads it from C++: the plan's parts,
-costs, limits, and the graph with all that was known of each node. Test:
-views/test_function_report.py.
+"""The pass's report of one function, as files/records.py reads it from C++: the plan's parts,
+costs, limits, and the graph with all that was known of each node.
 """
 
 from __future__ import annotations
@@ -16,22 +15,18 @@ from ..files.records import Attribute, described, read_json
 
 @dataclasses.dataclass(frozen=True)
 class ReportedPart:
-    """A part of the plan, or one whose measuring failed.
-
-    rule: names of the rules that made it, outermost first. ops: its operators, for people. nodes:
-    their indexes, with those of what is free. is_kernel: whether it launches one.
-    """
+    """A part of the plan, or one whose measuring failed."""
 
     backend: str
-    rule: str
-    ops: str
-    nodes: tuple[int, ...]
-    is_kernel: bool
+    rule: str  # names of the rules that made it, outermost first
+    ops: str  # its operators, for people
+    nodes: tuple[int, ...]  # their indexes, with those of what is free
+    is_kernel: bool  # whether it launches one
     cost: PartCost
 
     @property
     def label(self) -> str:
-        """Backend and operators: "dnnl(nn.conv2d, add)"."""
+        """Return backend and operators: "dnnl(nn.conv2d, add)"."""
         return f"{self.backend}({self.ops})"
 
 
@@ -156,45 +151,39 @@ class FunctionGraph:
 
 @dataclasses.dataclass(frozen=True)
 class FunctionReport:
-    """What the pass decided for one function.
-
-    skipped: why it was left as it was, and then nothing else is known; "" where it was not.
-    seconds: of the plan, parts and transitions. search: one line for people on how the search went.
-    cuts: one line a limit that cut candidates. failed: candidates without a cost, and why.
-    placement: the parts that ship as JSON values of placement.PlacedPart; merged: those with all
-        neighbours of one backend joined, None where that changes nothing. graph_text: `graph` as
-        JSON.
-    """
+    """The pass's decision for one function."""
 
     function: str
+    # why it was left as it was, and then nothing else is known; "" where it was not
     skipped: str = ""
     nodes: int = 0
     candidates: int = 0
     costs: CostsAsked = CostsAsked()
-    seconds: float = 0.0
+    seconds: float = 0.0  # of the plan, parts and transitions
     is_optimal: bool = True
     lower_bound_seconds: float = 0.0
-    search: str = ""
+    search: str = ""  # one line for people on how the search went
     states_expanded: int = 0
     widest_position: int = 0
     states_cut: int = 0
-    cuts: tuple[str, ...] = ()
+    cuts: tuple[str, ...] = ()  # one line a limit that cut candidates
     parts: tuple[ReportedPart, ...] = ()
     transitions: tuple[ChargedTransition, ...] = ()
-    failed: tuple[ReportedPart, ...] = ()
-    placement: tuple[Any, ...] = ()
+    failed: tuple[ReportedPart, ...] = ()  # candidates without a cost, and why
+    placement: tuple[Any, ...] = ()  # the parts that ship as JSON values of placement.PlacedPart
+    # those with all neighbours of one backend joined, None where that changes nothing
     merged: tuple[Any, ...] | None = None
-    graph_text: str = ""
+    graph_text: str = ""  # `graph` as JSON
 
     @functools.cached_property
     def graph(self) -> FunctionGraph:
-        """The function's nodes with all that was known of them; read when it is first asked for,
-        which takes longer than planning."""
+        """Return the function's nodes with all that was known of them; read when it is first asked
+        for, which takes longer than planning."""
         return read_json(FunctionGraph, self.graph_text) if self.graph_text else FunctionGraph()
 
     @functools.cached_property
     def unplaced(self) -> tuple[Unplaced, ...]:
-        """Why operators on TVM are on no external backend, the dearest first."""
+        """Return why operators on TVM are on no external backend, the dearest first."""
         return tuple(_unplaced(self))
 
 
@@ -209,7 +198,7 @@ class _Group:
 
 
 def _unplaced(report: FunctionReport) -> list[Unplaced]:
-    """The reasons for kernels on TVM against external backends, equal operators together."""
+    """Return the reasons for kernels on TVM against external backends, equal operators together."""
     graph = report.graph
     external = {backend.name for backend in graph.backends if backend.is_external}
     part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
@@ -233,7 +222,8 @@ def _unplaced(report: FunctionReport) -> list[Unplaced]:
 
 
 def _times(reason: Reason, graph: FunctionGraph) -> tuple[float, float]:
-    """Seconds of a slower candidate, and of what the plan has in its place; else zeros."""
+    """Return the seconds of a slower candidate, and of what the plan has in its place; else
+    zeros."""
     if reason.why != "slower" or reason.candidate is None or reason.instead_seconds is None:
         return 0.0, 0.0
     return graph.costed[reason.candidate].cost.seconds or 0.0, reason.instead_seconds

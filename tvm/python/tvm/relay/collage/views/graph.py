@@ -21,50 +21,38 @@ from .handle import IndexSet, OpKind, TensorType, View, call, ints
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """One node of a DataflowGraph.
+    """One node of a DataflowGraph."""
 
-    index: its place in the post-dfs order of the function.
-    type: "call" (of an op), "call_other", "tuple", "projection", "function", "other" (control
-        flow, references; `name` says which), or a leaf: "var", "const", "op", "global",
-        "constructor"; or "left_out": it only names another node's value, which its readers read
-        (a variable's pure let, a field of a tuple that is written out), or nobody reads it.
-    name: the op of a call or op node, the hint of a variable.
-    kind: what TVM can fuse it with.
-    attrs: of a call or a function, as plain values; of what is none, its type and hash as text.
-    types: one TensorType, or several for a tuple; () when it is no tensor or the type is unknown.
-    projection: the field that a projection reads, else -1.
-    inputs: nodes that it reads, callee first, repeated as often as they are read.
-    outputs: nodes that read it, ascending.
-    dominator: its immediate post-dominator, -1 for none.
-    scope: the number of the function, branch, clause or let body that it belongs to.
-    num_bytes: size of its value; 0 when not known at compile time.
-    is_placeable: whether a partition can hold it. is_result: whether the function returns it.
-    """
-
-    index: int
+    index: int  # its place in the post-dfs order of the function
+    # "call" (of an op), "call_other", "tuple", "projection", "function", "other" (control flow,
+    # references; `name` says which), or a leaf: "var", "const", "op", "global", "constructor"; or
+    # "left_out": it only names another node's value, which its readers read (a variable's pure let,
+    # a field of a tuple that is written out), or nobody reads it
     type: str
-    name: str
-    kind: OpKind
+    name: str  # the op of a call or op node, the hint of a variable
+    kind: OpKind  # what TVM can fuse it with
+    # of a call or a function, as plain values; of what is none, its type and hash as text
     attrs: dict[str, Any]
+    # one TensorType, or several for a tuple; () when it is no tensor or the type is unknown
     types: tuple[TensorType, ...]
     is_tuple: bool
-    projection: int
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    dominator: int
-    scope: int
-    num_bytes: int
-    is_placeable: bool
-    is_result: bool
+    projection: int  # the field that a projection reads, else -1
+    inputs: tuple[int, ...]  # nodes that it reads, callee first, repeated as often as they are read
+    outputs: tuple[int, ...]  # nodes that read it, ascending
+    dominator: int  # its immediate post-dominator, -1 for none
+    scope: int  # the number of the function, branch, clause or let body that it belongs to
+    num_bytes: int  # size of its value; 0 when not known at compile time
+    is_placeable: bool  # whether a partition can hold it
+    is_result: bool  # whether the function returns it
     summary: str = dataclasses.field(repr=False)
 
     @property
     def op(self) -> str:
-        """The op's name of a call of an op, else ""."""
+        """Return the op's name of a call of an op, else ""."""
         return self.name if self.type == "call" else ""
 
     def Summary(self) -> str:
-        """One line: "%5 = add(%0, %1)"."""
+        """Return one line: "%5 = add(%0, %1)"."""
         return self.summary
 
 
@@ -99,17 +87,17 @@ class DataflowGraph(View):
 
     @property
     def function(self) -> relay.Function:
-        """The function that was imported."""
+        """Return the function that was imported."""
         return call("Function", self)
 
     @property
     def result(self) -> int:
-        """The node that the function returns."""
+        """Return the node that the function returns."""
         return self._fields.result
 
     @property
     def placeable(self) -> IndexSet:
-        """The nodes that a cover must place."""
+        """Return the nodes that a cover must place."""
         return self._fields.placeable
 
     @functools.cached_property
@@ -130,11 +118,11 @@ class DataflowGraph(View):
         return self._described["weights"]
 
     def node(self, index: int) -> Node:
-        """The node; IndexError outside of the graph."""
+        """Return the node; IndexError outside of the graph."""
         return read_json(Node, call("NodeFields", self, self._checked(index)))
 
     def expr(self, index: int) -> relay.Expr:
-        """The node's Relay expression; IndexError outside of the graph."""
+        """Return the node's Relay expression; IndexError outside of the graph."""
         return call("Expr", self, self._checked(index))
 
     def sub_graph(
@@ -142,8 +130,8 @@ class DataflowGraph(View):
         indices: Iterable[int],
         composites: Mapping[str, Iterable[int]] | Iterable[tuple[str, Iterable[int]]] = (),
     ) -> SubGraph:
-        """The SubGraph of those nodes; `composites` are labels and the nodes inside of each, as a
-        mapping, or as pairs where a label occurs twice.
+        """Make the SubGraph of those nodes; `composites` are labels and the nodes inside of each,
+        as a mapping, or as pairs where a label occurs twice.
 
         ValueError for a node that is not in the graph or cannot be placed. Whether the sub-graph
         makes sense is `is_valid`'s to say.
@@ -171,7 +159,7 @@ class SubGraphConfig:
     allow_taps: bool = True
 
     def Summary(self) -> str:
-        """One line: "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults."""
+        """Return one line: "depth <= 4, exits <= 1, no taps"; "no limit" for the defaults."""
         limits = [f"depth <= {self.max_depth}"] if self.max_depth else []
         limits += [f"exits <= {self.max_exits}"] if self.max_exits else []
         limits += [] if self.allow_taps else ["no taps"]
@@ -217,69 +205,72 @@ class SubGraph(View):
 
     @property
     def graph(self) -> DataflowGraph:
-        """The graph whose nodes it holds."""
+        """Return the graph whose nodes it holds."""
         return call("GraphOf", self)
 
     @property
     def inside(self) -> IndexSet:
-        """Its nodes; constants, variables and operators are reached from them, never members."""
+        """Return its nodes; constants, variables and operators are reached from them, never
+        members."""
         return self._fields.inside
 
     @property
     def entries(self) -> IndexSet:
-        """Inside nodes that read an input."""
+        """Return inside nodes that read an input."""
         return self._fields.entries
 
     @property
     def exits(self) -> IndexSet:
-        """Inside nodes that are read outside or are the function's result."""
+        """Return inside nodes that are read outside or are the function's result."""
         return self._fields.exits
 
     @property
     def inputs(self) -> IndexSet:
-        """Outside nodes that are read, constants and callees left out."""
+        """Return outside nodes that are read, constants and callees left out."""
         return self._fields.inputs
 
     @property
     def outputs(self) -> IndexSet:
-        """Outside nodes that read an exit."""
+        """Return outside nodes that read an exit."""
         return self._fields.outputs
 
     @property
     def constants(self) -> IndexSet:
-        """Constants that are read; they are bound into the exported function."""
+        """Return the constants that are read; they are bound into the exported function."""
         return self._fields.constants
 
     @property
     def nested(self) -> tuple[NestedSubGraph, ...]:
-        """Its composites, by first node."""
+        """Return its composites, by first node."""
         return self._fields.nested
 
     @property
     def kind(self) -> OpKind:
-        """The strongest kind inside; tuples of tensors and projections count as injective."""
+        """Return the strongest kind inside; tuples of tensors and projections count as
+        injective."""
         return self._fields.kind
 
     @property
     def depth(self) -> int:
-        """Calls on the longest path inside."""
+        """Return the calls on the longest path inside."""
         return self._fields.depth
 
     @property
     def has_taps(self) -> bool:
-        """Whether an exit also feeds an inside node."""
+        """Return whether an exit also feeds an inside node."""
         return self._fields.has_taps
 
     def __len__(self) -> int:
         return len(self._fields.inside)
 
     def why_invalid(self, config: SubGraphConfig | None = None) -> str:
-        """The first reason why it can be no partition within `config`; "" when it can."""
+        """Return the first reason why it can be no partition within `config`; "" when it can."""
         limits = dataclasses.asdict(config or SubGraphConfig())
         return str(call("WhyInvalid", self, json.dumps(limits)))
 
     def is_valid(self, config: SubGraphConfig | None = None) -> bool:
-        """Whether it is convex, in one scope, its composites disjoint, and within `config`."""
+        """Return whether it is convex, in one scope, its composites disjoint, and within
+        `config`."""
         return not self.why_invalid(config)
 
     def _identity(self) -> tuple[Any, ...]:

@@ -32,7 +32,7 @@ class View(Object):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def Summary(self) -> str:
-        """One line for logs and tables."""
+        """Return one line for logs and tables."""
         return self._fields.summary
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ def ints(indices: Iterable[int]) -> list[int]:
 
 
 class OpKind(enum.IntEnum):
-    """What TVM can fuse; the numbers are those of ``tvm.relay.op.OpPattern``."""
+    """The kind of an operator as TVM fuses; the numbers are those of ``tvm.relay.op.OpPattern``."""
 
     ELEMWISE = 0
     BROADCAST = 1
@@ -75,7 +75,7 @@ class IndexSet(frozenset):
     """Node indexes of one graph, as C++ keeps them in a bitset; a frozenset in Python."""
 
     def Summary(self) -> str:
-        """Runs shortened, "{0,3..7,9}"; count and ends alone when that would be long."""
+        """Return the runs shortened, "{0,3..7,9}"; count and ends alone when that would be long."""
         return str(call("IndexSetSummary", sorted(self)))
 
     __repr__ = Summary

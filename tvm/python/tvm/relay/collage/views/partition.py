@@ -45,23 +45,23 @@ class PartitionSpec(View):
 
     @property
     def name(self) -> str:
-        """The target kind's name; the host's own spec, which covers what launches no kernel, is
-        "host"."""
+        """Return the target kind's name; the host's own spec, which covers what launches no kernel,
+        is "host"."""
         return self._fields.name
 
     @property
     def is_external(self) -> bool:
-        """Whether it compiles its parts itself, as functions with a `Compiler` attribute."""
+        """Return whether it compiles its parts itself, as functions with a `Compiler` attribute."""
         return self._fields.is_external
 
     @property
     def rule(self) -> str:
-        """The rule with its sub-rules on one line."""
+        """Return the rule with its sub-rules on one line."""
         return self._fields.rule
 
     @property
     def target(self) -> tvm.target.Target:
-        """The target whose parts it describes."""
+        """Return the target whose parts it describes."""
         return call("TargetOf", self)
 
 
@@ -74,44 +74,46 @@ class CandidatePartition(View):
 
     @property
     def sub_graph(self) -> SubGraph:
-        """The nodes."""
+        """Return the nodes."""
         return call("SubGraphOf", self)
 
     @property
     def spec(self) -> PartitionSpec:
-        """The backend that would run it."""
+        """Return the backend that would run it."""
         return call("SpecOf", self)
 
     @property
     def backend(self) -> str:
-        """The backend's name."""
+        """Return the backend's name."""
         return self._fields.backend
 
     @property
     def rule(self) -> str:
-        """Names of the rules that made it, outermost first."""
+        """Return the names of the rules that made it, outermost first."""
         return self._fields.rule
 
     @property
     def is_primitive(self) -> bool:
-        """Whether it becomes a function for the backend's own compiler."""
+        """Return whether it becomes a function for the backend's own compiler."""
         return self._fields.is_primitive
 
     @property
     def is_joinable(self) -> bool:
-        """Whether, once chosen, it becomes one function with the chosen ones that it touches."""
+        """Return whether, once chosen, it becomes one function with the chosen ones that it
+        touches."""
         return self._fields.is_joinable
 
     @property
     def is_free(self) -> bool:
-        """Whether nothing inside launches a kernel, so that the host runs it for nothing."""
+        """Return whether nothing inside launches a kernel, so that the host runs it for nothing."""
         return self._fields.is_free
 
     @property
     def cost(self) -> PartCost:
-        """What it was measured or estimated at; status "unknown" when nobody was asked."""
+        """Return what it was measured or estimated at; status "unknown" when nobody was asked."""
         return self._fields.cost
 
     def module(self) -> tvm.IRModule:
-        """The module that is measured for it: @main computes the candidate as it is deployed."""
+        """Return the module that is measured for it: @main computes the candidate as it is
+        deployed."""
         return call("Module", self)

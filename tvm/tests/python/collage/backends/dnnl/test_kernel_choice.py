@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import tvm
-from kernel_choices import chosen, deployed_by_placement
+from kernel_choices import chosen, deployed_by_placement, trial_timing
 from onednn_nets import (
     assert_close,
     build,
@@ -164,7 +164,7 @@ def test_a_form_that_is_none_is_refused():
 
 def test_a_worker_times_all_kernels_of_a_step():
     [step] = steps_of(hand_placed(function_of(nn.relu(dense()))))
-    found = time_kernels("dnnl", step.text, list(step.kernels), 1 << 20, 0, 0.01)
+    found = time_kernels("dnnl", step.text, list(step.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(step.kernels)
     assert all(min(samples) > 0 for samples in found["samples"].values())
     with pytest.raises(KeyError):

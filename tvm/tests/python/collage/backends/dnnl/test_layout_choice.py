@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import tvm
-from kernel_choices import chosen, deployed_by_placement
+from kernel_choices import chosen, deployed_by_placement, trial_timing
 from onednn_nets import (
     assert_close,
     build,
@@ -193,7 +193,7 @@ def test_layouts_are_timed_by_the_kernels_that_were_chosen_for_the_steps():
     run(library, random_inputs(function_of(body())))
     plan = plan_of(library)
     assert (" by winograd:" in plan) == own.kernel.startswith("winograd") and " in blocks" in plan
-    found = time_kernels("dnnl", after.text, list(after.kernels), 1 << 20, 0, 0.01)
+    found = time_kernels("dnnl", after.text, list(after.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
 
@@ -209,7 +209,7 @@ def test_a_layout_that_is_none_is_refused():
 
 def test_a_worker_times_each_layout():
     step = layout_step(hand_placed(function_of(gated())))
-    found = time_kernels("dnnl", step.text, list(step.kernels), 1 << 20, 0, 0.01)
+    found = time_kernels("dnnl", step.text, list(step.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate should compute, operator by operator, and how far others may be from it."""
 
+import dataclasses
 import json
 import math
 from importlib import import_module
@@ -23,6 +24,11 @@ BUILDER = measure.MeasureOptions().builder
 def typed(function):
     mod = function if isinstance(function, tvm.IRModule) else tvm.IRModule.from_expr(function)
     return relay.transform.InferType()(mod)
+
+
+def verified(function):
+    candidate = measure.candidate_module(function, "tvm", "llvm")
+    return dataclasses.replace(candidate, verify=True)
 
 
 def evaluate(mod, builder=BUILDER):
@@ -191,7 +197,7 @@ def test_what_watches_sees_each_value_and_may_give_another():
 
 
 def test_a_reference_of_64_bits_has_the_types_of_the_outputs(tmp_path):
-    candidate = measure.candidate_module(conv(), "tvm", "llvm", verify=True).to_json()
+    candidate = verified(conv()).to_json()
     plain = reference.make_reference(candidate, str(tmp_path / "a.npz"), BUILDER, 0)
     exact = reference.make_reference(candidate, str(tmp_path / "b.npz"), BUILDER, 0, exact=True)
     assert plain == exact, "where there is little rounding nothing changes"
@@ -219,7 +225,7 @@ def test_a_reference_without_a_finite_number_is_none(tmp_path):
 
 
 def test_a_file_of_outputs_and_their_check(tmp_path):
-    candidate = measure.candidate_module(conv(), "tvm", "llvm", verify=True)
+    candidate = verified(conv())
     file = str(tmp_path / "r.npz")
     answer = json.loads(
         json.dumps(reference.make_reference(candidate.to_json(), file, BUILDER, seed=3))

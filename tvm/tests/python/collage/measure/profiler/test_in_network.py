@@ -12,6 +12,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 import tvm
+from measure_fakes import timing_of
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import measure
@@ -229,7 +230,7 @@ def test_the_pool_that_works_is_tvms():
 def test_whose_threads_are_its_own(backend, has):
     candidate = candidates.candidate_module(dense(8), backend, "llvm")
     job = steps.measure_job(measure.MeasureOptions(), candidate, "f.so", {}, None)
-    assert job.arguments["arguments"]["has_own_threads"] == has
+    assert job.arguments["arguments"]["timing"]["has_own_threads"] == has
 
 
 def dense(size):
@@ -260,9 +261,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
             candidate.to_json(), file, "measure_fakes:stock_build", 0, ""
         )
         assert build["weight_bytes"] == size * size * 4
-        found = timing.measure_library(
-            file, json.loads(json.dumps(build)), None, (), False, False, MB, 0, 0.02, 0.1, 1e-3, ""
-        )
+        found = timing.measure_library(file, json.loads(json.dumps(build)), None, (), timing_of())
         assert len(opened) == copies and all(s > 0 for s in found["samples"])
         opened.clear()
 
@@ -280,9 +279,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
 
     def measured(copies):
         monkeypatch.setattr(in_network, "lap_needed", lambda *_: in_network.Lap(copies, 0))
-        return timing.measure_library(
-            file, build, None, (), True, False, MB, 0, 0.02, 0.1, 1e-3, ""
-        )
+        return timing.measure_library(file, build, None, (), timing_of(split_borders=True))
 
     one, many = measured(1), measured(8)
     assert np.median(one["samples"]) == pytest.approx(one["border_seconds"])
@@ -305,7 +302,7 @@ def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_pa
     for has_own_threads in (True, False):
         worked.clear()
         found = timing.measure_library(
-            file, build, None, (), False, has_own_threads, MB, 0, 0.02, 0.1, 1e-3, ""
+            file, build, None, (), timing_of(has_own_threads=has_own_threads)
         )
         assert all(s > 0 for s in found["samples"])
         assert (len(worked) >= len(found["samples"])) == has_own_threads

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tvm
 from candidate_nets import conv, external
-from measure_fakes import measure, stock_build
+from measure_fakes import measure, stock_build, timing_of
 from tvm import relay
 from tvm.relay.collage.measure.race.race import race
 
@@ -209,7 +209,7 @@ def test_what_wakes_its_own_threads_need_not_be_known_as_well(
         "inner_bytes": 0,
     }
     answer = timing.measure_library(
-        library, build, None, None, False, has_own_threads, 1 << 20, 0, 0.3, 0.03, 2e-3, ""
+        library, build, None, None, timing_of(0.3, 0.03, 2e-3, has_own_threads=has_own_threads)
     )
     assert asked == [pytest.approx(width)] and len(answer["samples"]) == 6
 

@@ -10,10 +10,10 @@ from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.plans.graph_search.known import KnownPlans
 from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
-from tvm.relay.collage.plans.graph_search.search import search_plans
+from tvm.relay.collage.plans.graph_search.search import SearchOptions, search_plans
 from tvm.relay.collage.store import CostStore, StoredCosts
 
-OPTIONS = {"strategy": "evolutionary", "population": 3, "trials": 1000, "seconds": 1e9, "seed": 0}
+OPTIONS = SearchOptions(strategy="evolutionary", population=3, trials=1000, seconds=1e9, seed=0)
 SECONDS = {"a": 3.0, "b": 2.0, "c": 1.0}
 
 
@@ -64,7 +64,7 @@ def known(store=None):
 
 def test_equal_plans_are_measured_once_and_the_best_come_first():
     measured = Measured()
-    found = search_plans(Space(), measured, known(), **OPTIONS)
+    found = search_plans(Space(), measured, known(), OPTIONS)
     assert len(measured.keys) == len(set(measured.keys)) == len(found.trials)
     assert measured.keys[:2] == ["aaa", "bbb"]
     assert list(found.best)[:1] == ["ccc"] and found.best["ccc"] == {"main": ["c"] * 3}
@@ -74,7 +74,7 @@ def test_equal_plans_are_measured_once_and_the_best_come_first():
 
 def test_failures_are_data():
     measured = Measured(failing=("ccc", "bbb"))
-    found = search_plans(Space(), measured, known(), **OPTIONS)
+    found = search_plans(Space(), measured, known(), OPTIONS)
     status = {trial.label: trial.cost.status for trial in found.trials}
     assert status["ccc"] == "crashed" and not found.best.keys() & {"ccc", "bbb"}
     rows = found.to_json()["trials"]
@@ -85,11 +85,15 @@ def test_failures_are_data():
 
 
 def test_trials_and_time_end_it():
-    found = search_plans(Space(), Measured(), known(), **{**OPTIONS, "trials": 7})
+    found = search_plans(Space(), Measured(), known(), dataclasses.replace(OPTIONS, trials=7))
     assert len(found.trials) == 7 and found.ended == "all trials were made"
     ticks = itertools.count()
     found = search_plans(
-        Space(), Measured(), known(), **{**OPTIONS, "seconds": 6.0}, clock=lambda: next(ticks)
+        Space(),
+        Measured(),
+        known(),
+        dataclasses.replace(OPTIONS, seconds=6.0),
+        clock=lambda: next(ticks),
     )
     assert found.ended == "its time was over" and 0 < len(found.trials) < 9
 
@@ -104,13 +108,13 @@ def open_store(tmp_path):
 
 
 def test_a_killed_search_goes_on_and_ends_as_an_unbroken_one(open_store):
-    options = {**OPTIONS, "trials": 15}
-    unbroken = search_plans(Space(), Measured(failing=("bbb",)), known(), **options)
+    options = dataclasses.replace(OPTIONS, trials=15)
+    unbroken = search_plans(Space(), Measured(failing=("bbb",)), known(), options)
     first = Measured(failing=("bbb",), die_after=8)
     with pytest.raises(KeyboardInterrupt):
-        search_plans(Space(), first, known(open_store()), **options)
+        search_plans(Space(), first, known(open_store()), options)
     again = Measured(failing=("bbb",))
-    found = search_plans(Space(), again, known(open_store()), **options)
+    found = search_plans(Space(), again, known(open_store()), options)
     assert not set(first.keys) & set(again.keys), "failures are known, too"
     assert [trial.label for trial in found.trials] == [trial.label for trial in unbroken.trials]
     assert [trial.cost.seconds for trial in found.trials] == [
@@ -153,7 +157,7 @@ def test_a_batch_that_cannot_be_measured_costs_no_other():
             raise GuardUnavailable("the reference was killed")
         return measured(parts)
 
-    found = search_plans(Space(), measure, known(), **OPTIONS)
+    found = search_plans(Space(), measure, known(), OPTIONS)
     assert [trial.label for trial in found.trials] == measured.keys and len(measured.keys) == 6
     assert found.ended == "whole plans could no longer be measured: the reference was killed"
     assert set(found.best) == set(measured.keys)
@@ -164,4 +168,4 @@ def test_what_can_never_be_measured_is_the_callers_to_hear():
         raise GuardUnavailable("no inputs")
 
     with pytest.raises(GuardUnavailable, match="no inputs"):
-        search_plans(Space(), measure, known(), **OPTIONS)
+        search_plans(Space(), measure, known(), OPTIONS)

@@ -49,7 +49,8 @@ class DnnlBackend(Backend):
         }
 
     def with_options(self, values: Mapping[str, Any]) -> Backend:
-        """As of any backend; ValueError for a winograd that is none of WINOGRAD_CHOICES."""
+        """Return the backend with these options; ValueError for a winograd outside
+        WINOGRAD_CHOICES."""
         wanted = values.get("winograd", "auto")
         if wanted not in WINOGRAD_CHOICES:
             raise ValueError(
@@ -87,5 +88,5 @@ class DnnlBackend(Backend):
         return kernel_runs(text, kernel, seed)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
-        """None are asked for: the module holds them."""
+        """Return no constants: the module holds them."""
         return {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the lowering of several kinds of op shares: padding, layouts, refusals.
+"""Padding, layouts and refusals, which the lowering of several kinds of op shares.
 
 Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """

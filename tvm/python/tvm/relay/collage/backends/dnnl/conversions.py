@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What fusing does about element types: a conversion after a product is how its result is stored.
+"""Fusing of element types: a conversion after a product is how its result is stored.
 
 Results stay what they are without fusing, but for ties: numbers that were rounded to integers on
 the way are rounded in the primitive as well. Test: backends/dnnl/test_qnn.py.

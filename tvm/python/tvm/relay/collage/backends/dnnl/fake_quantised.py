@@ -73,8 +73,8 @@ def products_of_bytes(graph: Graph) -> None:
 def _product(
     graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node | None
 ) -> list[Node]:
-    """A product of bytes, with a bias that reads it, and its dequantisation; nothing where it has
-    to be one of floats."""
+    """Return a product of bytes, with a bias that reads it, and its dequantisation; nothing where
+    it has to be one of floats."""
     data, weights = (found.get(tensor) for tensor in node.inputs)
     if data is None or weights is None or graph.scalar(data.scale) is None:
         return []
@@ -105,7 +105,7 @@ def _product(
 
 
 def _channels(node: Node, rank: int) -> tuple[int, int]:
-    """The axes of channels in the weights and in the result."""
+    """Return the axes of channels in the weights and in the result."""
     if node.op == "nn.dense":
         return 0, rank - 1
     layout = str(node.attrs.out_layout) or str(node.attrs.data_layout)
@@ -113,7 +113,7 @@ def _channels(node: Node, rank: int) -> tuple[int, int]:
 
 
 def _bias(graph: Graph, node: Node, reader: Node | None, channels: int) -> np.ndarray | None:
-    """The numbers that a product's reader adds to its channels, if it does."""
+    """Return the numbers that a product's reader adds to its channels, if it does."""
     if reader is None or reader.op not in _SUMS or node.output not in reader.inputs:
         return None
     others = [tensor for tensor in reader.inputs if tensor != node.output]
@@ -131,7 +131,8 @@ def _bias(graph: Graph, node: Node, reader: Node | None, channels: int) -> np.nd
 
 
 def _move(graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node) -> list[Node]:
-    """What moves floats that only a quantisation with the same numbers reads moves the bytes."""
+    """Move the bytes where floats were moved that only a quantisation with the same numbers
+    reads."""
     data = found.get(node.inputs[0])
     if data is None or reader.op != _QUANTIZE or len(node.inputs) > 1:
         return []

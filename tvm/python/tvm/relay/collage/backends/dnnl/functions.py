@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from tvm import relay
 
 from ..partition.graph import Graph, Node, PostOp
 
@@ -34,7 +35,7 @@ _PRECISION = {"bfloat16": 2e-2}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _sigmoid(x: Any) -> Any:
+def _sigmoid(x: relay.Expr) -> Any:
     return 1.0 / (1.0 + np.exp(-x))
 
 
@@ -66,15 +67,15 @@ EVALUABLE_OPS = frozenset(_EVALUATE)
 _WITHOUT_ATTRS = EVALUABLE_OPS - {"nn.leaky_relu", "clip"}
 
 
-def _gelu_erf(x: Any) -> Any:
+def _gelu_erf(x: relay.Expr) -> Any:
     return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
 
 
-def _gelu_tanh(x: Any) -> Any:
+def _gelu_tanh(x: relay.Expr) -> Any:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def _softplus(x: Any) -> Any:
+def _softplus(x: relay.Expr) -> Any:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
 
 

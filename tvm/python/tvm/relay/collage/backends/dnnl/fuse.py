@@ -76,7 +76,8 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
 
 
 def _is_reshape_of_rows(graph: Graph, anchor: Node, consumer: Node) -> bool:
-    """Whether only rows are arranged anew: oneDNN's dense layer takes all leading axes as one.
+    """Return whether only rows are arranged anew: oneDNN's dense layer takes all leading axes as
+    one.
 
     Not below a post-op with an operand, which has the shape from before.
     """

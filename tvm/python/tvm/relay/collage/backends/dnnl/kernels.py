@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which steps of a part oneDNN, or we in its place, can run by several kernels, and running one.
+"""Steps of a part that oneDNN, or we in its place, can run by several kernels, and running one.
 
 A step is described by itself, as the one node of a partition, so that equal steps of all parts and
 models are one, and a trial runs what a part would run. The layouts of a part's convolutions tie its
@@ -38,7 +38,7 @@ _LAYOUT_SECONDS = 3.0
 
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
-    """The KernelSteps of a lowered graph, those included that have one kernel."""
+    """Return the KernelSteps of a lowered graph, those included that have one kernel."""
     steps: dict[str, tuple[str, frozenset[int]]] = {}
     for node in graph.nodes:
         if _is_chosen(graph, node):
@@ -57,7 +57,7 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
 
 @functools.lru_cache(maxsize=4096)  # a part's steps are listed twice
 def _kernels_of(text: str, num_threads: int) -> tuple[str, ...]:
-    """Of the step, in the order that the pool's number of threads gives them."""
+    """Return the kernels of the step, in the order that the pool's number of threads gives them."""
     return tuple(map(str, tvm.get_global_func("collage.onednn.kernels")(text)))
 
 
@@ -83,20 +83,20 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
 
 
 def _say(node: Node, **strings: str) -> None:
-    """Those of the strings that say something become the node's."""
+    """Add the strings that say something to the node's."""
     said = {key: text for key, text in strings.items() if text}
     node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
 
 
 def _unsaid(node: Node, *names: str) -> Node:
-    """The node without these strings."""
+    """Return the node without these strings."""
     strings = {key: text for key, text in node.attrs.get("strings", {}).items() if key not in names}
     attrs = {key: value for key, value in node.attrs.items() if key != "strings"}
     return dataclasses.replace(node, attrs=attrs | ({"strings": strings} if strings else {}))
 
 
 def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
-    """Runs of the step by the kernel, on made-up data."""
+    """Return runs of the step by the kernel, on made-up data."""
     description = json.loads(text)
     field = "layout" if kernel in _LAYOUTS else "kernel"
     for node in description["nodes"]:
@@ -122,7 +122,7 @@ def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
 
 
 def _is_chosen(graph: Graph, node: Node) -> bool:
-    """Whether a node may have several kernels that a trial of it alone tells apart.
+    """Return whether a node may have several kernels that a trial of it alone tells apart.
 
     Not a convolution where the target decides, nor a product of two activations: that one takes
     them in whatever layout others make them, a transposed view as well, which it lacks alone.
@@ -135,7 +135,7 @@ def _is_chosen(graph: Graph, node: Node) -> bool:
 
 
 def _convs(graph: Graph) -> list[Node]:
-    """The nodes whose layouts are chosen."""
+    """Return the nodes whose layouts are chosen."""
     return [
         node
         for node in graph.nodes
@@ -144,13 +144,14 @@ def _convs(graph: Graph) -> list[Node]:
 
 
 def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool:
-    """Whether it is a convolution of floats: those of bytes have kernels for channels last only."""
+    """Return whether it is a convolution of floats: those of bytes have kernels for channels last
+    only."""
     return op == "conv" and {dtypes[tensor] for tensor in tensors} == {"float32"}
 
 
 def _layout_step(graph: Graph) -> KernelStep | None:
-    """The layouts of a part's convolutions, all steps of which run by the kernels that were chosen;
-    None where there are no two to agree on one."""
+    """Return the layouts of a part's convolutions, all steps of which run by the kernels that were
+    chosen; None where there are no two to agree on one."""
     convs = _convs(graph)
     if len(convs) < 2:
         return None
@@ -166,7 +167,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
 
 
 def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
-    """The node as a partition of its own, and its tensors."""
+    """Return the node as a partition of its own, and its tensors."""
     operands = list(dict.fromkeys(node.operands()))
     alone = Graph(
         graph.backend,
@@ -185,7 +186,8 @@ def _text(graph: Graph) -> str:
 
 
 def _label(graph: Graph, node: Node) -> str:
-    """As the plan of a part shows a step: "inner_product 64x768, 3072x768 -> 64x3072 + relu"."""
+    """Return a step as the plan of a part shows it: "inner_product 64x768, 3072x768 -> 64x3072 +
+    relu"."""
 
     def shape(tensor: int) -> str:
         return "x".join(map(str, graph.shapes[tensor]))
@@ -197,7 +199,7 @@ def _label(graph: Graph, node: Node) -> str:
 
 @functools.lru_cache(maxsize=1)  # the kernels of a step follow each other
 def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]]:
-    """Inputs, copies of the constants, first one, and outputs of a description."""
+    """Return inputs, copies of the constants, first one, and outputs of a description."""
     description = json.loads(text)
     generator = np.random.default_rng(seed)
 
@@ -213,13 +215,13 @@ def _arrays(text: str, seed: int) -> tuple[list[Any], list[list[Any]], list[Any]
 
 
 def _overwrite(tensor: tvm.nd.NDArray) -> None:
-    """With numbers that no kernel gives: large ones, of the same bytes."""
+    """Overwrite with numbers that no kernel gives: large ones, of the same bytes."""
     array = tensor.numpy()
     tensor.copyfrom(np.full(array.nbytes, 0x55, "uint8").view(array.dtype).reshape(array.shape))
 
 
 def _numbers(shape: list[int], dtype: str, generator: np.random.Generator) -> np.ndarray:
-    """Ordinary numbers of a type, those of bfloat16 as their bits."""
+    """Return ordinary numbers of a type, those of bfloat16 as their bits."""
     if "float" not in dtype:
         return generator.integers(0, 100, shape).astype(dtype)
     values = generator.standard_normal(shape, "float32")

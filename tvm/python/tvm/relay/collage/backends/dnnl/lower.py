@@ -132,7 +132,7 @@ def _along_axis(graph: Graph, node: Node) -> tuple[list[Node], int]:
 
 
 def _clip(graph: Graph, node: Node) -> Node:
-    """A maximum or a minimum: one with two finite bounds is a function by now."""
+    """Lower a clip to a maximum or a minimum: one with two finite bounds is a function by now."""
     low, high = float(node.attrs.a_min), float(node.attrs.a_max)
     if math.isfinite(low):
         algorithm, bound, other, is_open = "max", low, ("a_max", high), high == math.inf
@@ -189,7 +189,8 @@ def _reduce(graph: Graph, node: Node) -> Node | list[Node]:
 
 
 def _variance(graph: Graph, node: Node) -> list[Node]:
-    """The mean of squares of the differences from the mean, which is the second operand."""
+    """Lower to the mean of squares of the differences from the mean, which is the second
+    operand."""
     check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
     data, mean = node.inputs
     dtype = graph.dtypes[data]

@@ -27,12 +27,12 @@ _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 
 @dataclasses.dataclass
 class LayerNorm:
-    """x, scale and shift (one number a column, or None) are tensors."""
+    """A layer normalisation; tensors by number."""
 
     x: int
     epsilon: float
-    scale: int | None = None
-    shift: int | None = None
+    scale: int | None = None  # one number a column, or None
+    shift: int | None = None  # one number a column, or None
 
     def inputs(self) -> list[int]:
         return [tensor for tensor in (self.x, self.scale, self.shift) if tensor is not None]
@@ -151,7 +151,7 @@ class _Finder:
         return len(self._users.get(tensor, [])) == 1 and tensor not in self._graph.outputs
 
     def _is_column(self, tensor: int, rows: int) -> bool:
-        """Whether it is one number a column, and gives the rows no further axis."""
+        """Return whether it is one number a column, and gives the rows no further axis."""
         shape = self._graph.shapes[tensor]
         is_flat = len(shape) == 1 or tensor in self._graph.constants
         has_axes = 0 < len(shape) <= len(self._graph.shapes[rows])
@@ -173,7 +173,7 @@ def lower_layer_norm(graph: Graph, node: Node) -> Node:
 
 
 def is_layer_norm(graph: Graph) -> bool:
-    """Whether all that the graph computes is one of them."""
+    """Return whether all that the graph computes is one layer normalisation."""
     return [node.op for node in graph.nodes] == ["layer_norm"]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What oneDNN takes: anchors, and the chains of ops that it computes in one primitive with them.
+"""Chains of ops that oneDNN computes in one primitive, each from its anchor.
 
 The pattern finds the shape of a chain; its predicate lowers what was found and accepts it only if
 that gives one primitive with just this chain, so table and codegen cannot disagree.

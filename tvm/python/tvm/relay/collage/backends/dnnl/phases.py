@@ -57,7 +57,7 @@ class _Axis:
         return is_whole and self.pad >= 0 and self.first <= 0 <= self.pad_right
 
     def weights(self) -> list[tuple[int, int, int]]:
-        """Phase, tap and weight of each product."""
+        """Return phase, tap and weight of each product."""
         found = itertools.product(range(self.stride), range(self.taps))
         rows = ((r, t, r + self.pad - self.stride * (t + self.first)) for r, t in found)
         return [row for row in rows if 0 <= row[2] < self.kernel]
@@ -74,7 +74,7 @@ def phases_as_channels(graph: Graph) -> Graph:
 
 
 def _axes_of(graph: Graph, node: Node) -> tuple[_Axis, _Axis] | None:
-    """Rows and columns of a node that is such a convolution; None for another."""
+    """Return the rows and columns of a node that is such a convolution; None for another."""
     if node.op != "deconv" or len(node.inputs) > 2 or node.post_ops:
         return None
     ints, strings = node.attrs["ints"], node.attrs["strings"]

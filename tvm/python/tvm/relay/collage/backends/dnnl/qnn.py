@@ -40,7 +40,7 @@ class Chain:
         return self
 
     def linear(self, alpha: float, beta: float) -> Chain:
-        """alpha * x + beta."""
+        """Return the chain of alpha * x + beta."""
         if (alpha, beta) != (1.0, 0.0):
             self._add("eltwise", [self.tensor], linear(alpha, beta))
         return self
@@ -139,7 +139,7 @@ def dequantize(graph: Graph, node: Node) -> list[Node]:
 
 
 def _dequantize_channels(graph: Graph, node: Node, scales: np.ndarray) -> list[Node]:
-    """The same with a scale and a zero point for each channel."""
+    """Dequantise with a scale and a zero point for each channel."""
     axis = _axis(graph, node)
     zeros = _constant(graph, node, 2, "input_zero_point")
     chain = Chain(graph, node.inputs[0]).as_float().shift(-zeros, axis).scale(scales, axis)

@@ -111,7 +111,7 @@ def global_pool(graph: Graph, node: Node) -> Node:
 
 
 def _side_by_side(node: Node, kernel: list[int]) -> Node:
-    """A pool whose windows neither overlap nor leave anything out."""
+    """Make a pool whose windows neither overlap nor leave anything out."""
     ones, zeros = [1] * len(kernel), [0] * len(kernel)
     ints = {
         "kernel": kernel, "strides": kernel, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
@@ -122,7 +122,7 @@ def _side_by_side(node: Node, kernel: list[int]) -> Node:
 
 
 def adaptive_pool(graph: Graph, node: Node) -> Node:
-    """One whose windows are all of one size and lie side by side."""
+    """Lower a pool whose windows are all of one size and lie side by side."""
     layout = str(node.attrs.layout)
     axes = len(layout) - 2
     check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
@@ -135,7 +135,7 @@ def adaptive_pool(graph: Graph, node: Node) -> Node:
 
 
 def resize(graph: Graph, node: Node) -> Node:
-    """Where oneDNN's points are Relay's: it reads the nearest of, or between, half pixels."""
+    """Lower a resize whose points are oneDNN's: the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
     check(node, is_plain_layout(layout, "NCHW"), "layout", layout)
     check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which element types a primitive's operands and result may have.
+"""Element types that a primitive's operands and result may have.
 
 Asked when all fusing is done: that is when a product's result has the type it is stored in.
 Test: backends/dnnl/test_types.py.
@@ -77,7 +77,7 @@ def is_quantised(graph: Graph, node: Node) -> bool:
 
 
 def _name(node: Node) -> str:
-    """What the primitive is called in a message: "binary (add)"."""
+    """Return what the primitive is called in a message: "binary (add)"."""
     algorithm = (node.attrs or {}).get("strings", {}).get("algorithm")
     return f"{node.op} ({algorithm})" if algorithm else node.op
 

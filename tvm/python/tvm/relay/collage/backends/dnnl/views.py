@@ -39,7 +39,7 @@ def split(graph: Graph, node: Node) -> Node:
 
 
 def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
-    """With steps it is one column of an axis that is seen as rows of so many."""
+    """Lower a slice: with steps it is one column of an axis that is seen as rows of so many."""
     attrs = node.attrs
     source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
     strides, starts = ints_of(attrs.strides), ints_of(attrs.begin)
@@ -75,7 +75,7 @@ def identity(graph: Graph, node: Node) -> Node:
 
 
 def depth_to_space(graph: Graph, node: Node) -> list[Node]:
-    """Channels as rows and columns of a block; space_to_depth: the other way round."""
+    """Lower channels to rows and columns of a block; space_to_depth: the other way round."""
     attrs, size = node.attrs, int(node.attrs.block_size)
     is_image, to_space = str(attrs.layout) == "NCHW", "depth" in node.op.partition("_")[0]
     shape = graph.shapes[node.inputs[0]]
@@ -106,7 +106,7 @@ def depth_to_space(graph: Graph, node: Node) -> list[Node]:
 
 
 def pad(graph: Graph, node: Node) -> Node | list[Node]:
-    """What it adds is a constant beside the data, axis by axis."""
+    """Lower a pad: what it adds is a constant beside the data, axis by axis."""
     data, number = node.inputs
     dtype = graph.dtypes[data]
     check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
@@ -129,6 +129,6 @@ def pad(graph: Graph, node: Node) -> Node | list[Node]:
 
 
 def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:
-    """The tensor's shape with another extent of one axis."""
+    """Return the tensor's shape with another extent of one axis."""
     shape = graph.shapes[tensor]
     return (*shape[:axis], extent, *shape[axis + 1 :])

@@ -5,10 +5,9 @@ Test: backends/onnx_model/test_backend.py."""
 from __future__ import annotations
 
 import functools
-from typing import Any
 
 import tvm
-from onnx import helper
+from onnx import ValueInfoProto, helper
 from tvm import relay
 
 from ...ops.onnx_node import AWAKE, NONE, threads_of
@@ -82,17 +81,17 @@ class OnnxModelBackend(Backend):
         return create(self.name, symbol, data, inputs, outputs, threads)
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
-        """None are asked for: the model holds them."""
+        """Return no constants: the model holds them."""
         return {}
 
 
 def _takes(call: relay.Call, backend: str, floats_alone: frozenset[str]) -> bool | str:
-    """True, or why not."""
+    """Return True, or why not."""
     return why_not_exported(call, backend, floats_alone) or True
 
 
-def _spec(value: Any) -> str:
-    """A tensor's dtype and extents as the runtime module reads them."""
+def _spec(value: ValueInfoProto) -> str:
+    """Return a tensor's dtype and extents as the runtime module reads them."""
     tensor = value.type.tensor_type
     extents = [str(dim.dim_value) for dim in tensor.shape.dim]
     dtype = helper.tensor_dtype_to_np_dtype(tensor.elem_type)

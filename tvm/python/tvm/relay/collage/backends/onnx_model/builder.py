@@ -59,7 +59,7 @@ class Node:
 
     @property
     def opset(self) -> int:
-        """The oldest version of ONNX, from OPSET on, that has it."""
+        """Return the oldest version of ONNX, from OPSET on, that has it."""
         return int(self.attrs.get("opset", OPSET))
 
     def protos(self, opset: int) -> list[onnx.NodeProto]:
@@ -225,9 +225,10 @@ class GraphBuilder:
         return model
 
 
-def _key(array: Any) -> tuple:
-    """Equal for arrays of equal elements, bit for bit. A view that repeats one element stands for
-    weights that nobody looks at, and may be large: its elements are not written out."""
+def _key(array: np.ndarray) -> tuple:
+    """Return a key that is equal for arrays of equal elements, bit for bit. A view that repeats one
+    element stands for weights that nobody looks at, and may be large: its elements are not written
+    out."""
     is_repeated = array.ndim > 0 and not any(array.strides)
     content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
     digest = hashlib.blake2b(content, digest_size=16).digest()  # type: ignore[arg-type]

@@ -22,23 +22,23 @@ FLOATS = ("float32", "float16")
 
 @dataclasses.dataclass(frozen=True)
 class ExportedCall:
-    """`values`: the operands, a tuple as a tuple; `results`: (shape, dtype) of each result."""
+    """A call whose nodes are added to the graph."""
 
     graph: GraphBuilder
     backend: str
     op: str
     attrs: Any
-    values: list
-    results: list[tuple[tuple[int, ...], str]]
+    values: list  # the operands, a tuple as a tuple
+    results: list[tuple[tuple[int, ...], str]]  # (shape, dtype) of each
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the first result."""
+        """Return the shape of the first result."""
         return self.results[0][0]
 
     @property
     def dtype(self) -> str:
-        """The dtype of the first result."""
+        """Return the dtype of the first result."""
         return self.results[0][1]
 
     def require(self, condition: object, attribute: str, value: Any) -> None:
@@ -114,7 +114,8 @@ class ExportedCall:
             return value
 
         def axis_of(axis: int) -> int | None:
-            """The place of an axis of which all others are one, or before which none changed."""
+            """Return the place of an axis of which all others are one, or before which none
+            changed."""
             extent = value.shape[axis]
             is_alone = extent == math.prod(value.shape) and extent in shape
             is_kept = shape[: axis + 1] == value.shape[: axis + 1]

@@ -123,8 +123,8 @@ class _Visitor:
                 raise UnsupportedOpError(self._backend, name, f"dtype={dtype} is not supported")
 
     def _is_exact(self, value: Value) -> bool:
-        """Whether it is a constant that compares with any integer as their float32s do: rounding
-        brings nothing to it or past it."""
+        """Return whether it is a constant that compares with any integer as their float32s do:
+        rounding brings nothing to it or past it."""
         array = self._graph.array_of(value)
         if array is None or array.size > _SMALL:
             return False
@@ -146,17 +146,17 @@ def _constant(graph: GraphBuilder, expr: relay.Expr) -> Value:
     return graph.constant(expr.data.numpy())
 
 
-def _input(graph: GraphBuilder, tensor_type: Any, what: str, backend: str) -> Any:
+def _input(graph: GraphBuilder, tensor_type: relay.Type, what: str, backend: str) -> Any:
     if isinstance(tensor_type, ir.TupleType):
         return tuple(_input(graph, each, what, backend) for each in tensor_type.fields)
     return graph.input(*_static(tensor_type, what, backend))
 
 
-def _fields(checked_type: Any) -> list[Any]:
+def _fields(checked_type: relay.Type) -> list[Any]:
     return list(checked_type.fields) if isinstance(checked_type, ir.TupleType) else [checked_type]
 
 
-def _static(tensor_type: Any, what: str, backend: str) -> tuple[tuple[int, ...], str]:
+def _static(tensor_type: relay.Type, what: str, backend: str) -> tuple[tuple[int, ...], str]:
     """Return shape and dtype, both such as the runtimes take."""
     shape, dtype = static_type(tensor_type, what, backend)
     if 0 in shape:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which elements a nearest-neighbour resize takes, in Relay and in ONNX.
+"""Elements that a nearest-neighbour resize takes, in Relay and in ONNX.
 
 The two have other rules for what lies between two elements, and in Relay that also depends on the
 sizes (TVM's topi/image/resize.py). So both are worked out and compared.
@@ -47,7 +47,7 @@ def _onnx_indices(size: int, wanted: Any, coordinates: str, mode: str) -> np.nda
 
 
 def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> np.ndarray | None:
-    """The elements that Relay takes; None where a rounding error decides it."""
+    """Return the elements that Relay takes; None where a rounding error decides it."""
     if coordinates == "asymmetric" and wanted % size == 0:
         return np.arange(wanted) // (wanted // size)  # whatever the rounding
     place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(size) / wanted, False)
@@ -65,7 +65,8 @@ def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> n
 def _places(
     wanted: Any, coordinates: str, last: int, last_wanted: int, scale: Any, divides: bool
 ) -> np.ndarray:
-    """Where in the source each element of the result lies, with the rounding errors of float32."""
+    """Return where in the source each element of the result lies, with the rounding errors of
+    float32."""
     index = np.arange(wanted, dtype="float32")
     if coordinates == "align_corners":
         return index * np.float32(last) / np.float32(max(last_wanted, 1))

@@ -134,7 +134,7 @@ def _identity(call: ExportedCall) -> Value:
 
 
 def _axes(call: ExportedCall) -> list[int]:
-    """The reduced axes, sorted and not negative."""
+    """Return the reduced axes, sorted and not negative."""
     rank = call.values[0].rank
     axes = {axis % rank for axis in ints_of(call.attrs.axis)}
     if not axes:  # neither for an empty list nor for none does Relay look at `exclude`

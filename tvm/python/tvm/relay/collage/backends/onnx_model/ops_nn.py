@@ -110,7 +110,7 @@ def _global_pool(call: ExportedCall, operator: str) -> Value:
 
 
 def _adaptive_pool(call: ExportedCall, axes: int, operator: str) -> Value:
-    """Pools to a given size, where every window has the same size."""
+    """Pool to a given size, where every window has the same size."""
     call.require_floats()
     layout = str(call.attrs.layout)
     call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
@@ -151,7 +151,7 @@ def _bias_add(call: ExportedCall) -> Value:
 
 
 def _by_axes(name: str, converter: Callable[..., Any], *rest: Any) -> dict[str, Callable[..., Any]]:
-    """Entries for an op with a number in its name: nn.conv{}d -> nn.conv1d, ..."""
+    """Return the entries for an op with a number in its name: nn.conv{}d -> nn.conv1d, ..."""
     return {
         name.format(axes): lambda call, axes=axes: converter(call, axes, *rest) for axes in SPACE
     }

@@ -40,7 +40,8 @@ def _axis(call: ExportedCall, scale: Value) -> dict[str, int]:
 
 
 def _parameters(call: ExportedCall, scale: Value, zero: Value, dtype: str) -> list[Value]:
-    """Scale and zero point as ONNX has them: of one shape, the zero point in the type of bytes."""
+    """Return scale and zero point as ONNX has them: of one shape, the zero point in the type of
+    bytes."""
     factors, offsets = call.known(scale, "scale"), call.known(zero, "zero point")
     call.require(factors.ndim <= 1, "shape of the scale", list(factors.shape))
     limits = np.iinfo(dtype)

@@ -45,7 +45,8 @@ def _recurrent(kind: str, call: ExportedCall) -> list[Value]:
 
 
 def _after_zeros(call: ExportedCall, bias: Value) -> Value:
-    """Both biases in a row: that of the inputs is in front of the layer, or there is none."""
+    """Return both biases in a row: that of the inputs is in front of the layer, or there is
+    none."""
     zeros, array = np.zeros(bias.shape, "float32"), call.graph.array_of(bias)
     if array is not None:
         return call.graph.constant(np.concatenate([zeros, array], axis=1))
@@ -55,13 +56,13 @@ def _after_zeros(call: ExportedCall, bias: Value) -> Value:
 
 
 def _may_be_set(call: ExportedCall, state: Value) -> bool:
-    """Whether a state at the start is other than zero, which is what ONNX takes for none."""
+    """Return whether a state at the start is other than zero, which ONNX takes for none."""
     array = call.graph.array_of(state)
     return array is None or bool(array.any())
 
 
 def _with_product(walk: Rewriting, node: Node) -> list[Value] | None:
-    """A layer of Reshape(Reshape(MatMul(x, a)) + b) is one of x, whose weights are a and b."""
+    """Make a layer of Reshape(Reshape(MatMul(x, a)) + b) one of x, whose weights are a and b."""
     data, bias = node.inputs[0], walk.array(node.inputs[2])
     steps, batch, columns = walk.shape(data)
     shift = np.zeros(columns, "float32")

@@ -17,7 +17,7 @@ _NUMBER = (*FLOATS, "int32", "int64")
 
 
 def _reshape(call: ExportedCall) -> Value:
-    """All ops that keep the elements in order: their results' shapes are known."""
+    """Convert an op that keeps the elements in order: its result's shape is known."""
     return call.reshaped(call.values[0], call.shape)
 
 
@@ -32,7 +32,7 @@ def _concatenate(call: ExportedCall) -> Value:
 
 
 def _joined(call: ExportedCall, values: list[Value], axis: int) -> Value:
-    """The last axis is written as -1, by which OpenVINO knows a rotary embedding."""
+    """Join axes; the last one is written as -1, by which OpenVINO knows a rotary embedding."""
     return call.result("Concat", values, axis=-1 if axis == len(call.shape) - 1 else axis)
 
 
@@ -104,7 +104,8 @@ def _take(call: ExportedCall) -> Value:
 
 
 def _clipped(call: ExportedCall, indices: Value, extent: int) -> Value:
-    """Indices within the axis, as Relay has it; a gather of ONNX counts negative ones backwards."""
+    """Keep indices within the axis, as Relay has it; a gather of ONNX counts negative ones
+    backwards."""
     known = call.graph.array_of(indices)
     if known is not None:
         return call.graph.constant(np.clip(known, 0, extent - 1))
@@ -188,7 +189,7 @@ def _resized(call: ExportedCall, method: str, coordinates: str, rounding: str) -
 
 
 def _image(call: ExportedCall) -> tuple[str, Value]:
-    """The layout, and the operand as NCHW."""
+    """Return the layout, and the operand as NCHW."""
     call.require_floats()
     layout = str(call.attrs.layout)
     call.require(sorted(layout) == sorted(_PLAIN), "layout", layout)

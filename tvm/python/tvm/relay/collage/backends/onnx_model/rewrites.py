@@ -18,13 +18,14 @@ from .rewriting import Rewriting, Table
 
 
 def _pairs(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Both operands of a sum or product, each as the first."""
+    """Return both operands of a sum or product, each as the first."""
     first, second = node.inputs
     return (first, second), (second, first)
 
 
 def _along(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
-    """The vector that an array is which differs along one axis of a shape alone, else None."""
+    """Return the vector that an array is which differs along one axis of a shape alone, else
+    None."""
     if array.ndim > len(shape):
         return None
     extents = [1] * (len(shape) - array.ndim) + list(array.shape)
@@ -42,7 +43,7 @@ def _is_close(number: float | None, wanted: float) -> bool:
 
 
 def _dequantised(walk: Rewriting, name: str) -> tuple[Node, np.ndarray] | None:
-    """The node that dequantises a constant, and the constant; None for other values."""
+    """Return the node that dequantises a constant, and the constant; None for other values."""
     node = walk.made(name, "DequantizeLinear")
     array = walk.array(node.inputs[0]) if node else None
     return None if node is None or array is None else (node, array)
@@ -56,7 +57,7 @@ def _dequantise(walk: Rewriting, node: Node, array: np.ndarray, axis: int) -> Va
 
 
 def _vector(walk: Rewriting, name: str, shape: tuple[int, ...], axis: int) -> Value | None:
-    """A known summand that differs along one axis alone, as a vector of the new graph."""
+    """Return a known summand that differs along one axis alone, as a vector of the new graph."""
     found = _dequantised(walk, name)
     array = found[1] if found else walk.array(name)
     vector = _along(array, shape, axis) if array is not None else None
@@ -69,7 +70,7 @@ def _vector(walk: Rewriting, name: str, shape: tuple[int, ...], axis: int) -> Va
 
 
 def _transposed(walk: Rewriting, name: str) -> Value | None:
-    """Known weights of two axes, in the new graph, the other way round."""
+    """Return known weights of two axes, in the new graph, the other way round."""
     found = _dequantised(walk, name)
     array = found[1] if found else walk.array(name)
     if array is None or array.ndim != 2:
@@ -162,7 +163,7 @@ def _product_of_stacks(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _stacked(walk: Rewriting, name: str, lead: tuple[int, ...]) -> Value | None:
-    """A value of three axes with other leading ones; None where that takes one more node."""
+    """Return a value of three axes with other leading ones; None where that takes one more node."""
     shape = walk.shape(name)
     if len(shape) != 3 or shape[0] != math.prod(lead):
         return None
@@ -184,7 +185,7 @@ def _stacked(walk: Rewriting, name: str, lead: tuple[int, ...]) -> Value | None:
 
 
 def _reshape_twice(walk: Rewriting, node: Node) -> Value | None:
-    """Of two reshapes the last one counts; one to the shape that is there is none."""
+    """Drop the first of two reshapes, and a reshape to the shape that is there."""
     before = walk.made(node.inputs[0], "Reshape")
     if before is not None:
         return walk.reshape(walk[before.inputs[0]], node.outputs[0].shape)
@@ -193,7 +194,7 @@ def _reshape_twice(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _transpose_twice(walk: Rewriting, node: Node) -> Value | None:
-    """Two transposes are one, or none."""
+    """Make two transposes one, or none."""
     before = walk.made(node.inputs[0], "Transpose")
     if before is None:
         return None
@@ -205,7 +206,7 @@ def _transpose_twice(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _reshape_last(walk: Rewriting, node: Node) -> Value | None:
-    """A reshape that keeps the last axis is done after what has a number for each of its places.
+    """Move a reshape that keeps the last axis behind what has a number for each of its places.
 
     Not so where one number serves all: libraries take such a factor into a product next to it.
     """
@@ -259,7 +260,7 @@ def _normalisation(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _quotients(walk: Rewriting, node: Node) -> list[tuple[str, str]]:
-    """What a quotient divides by what; a product with 1 / y is one."""
+    """Return what a quotient divides by what; a product with 1 / y is a quotient."""
     if node.operator == "Div":
         return [(node.inputs[0], node.inputs[1])]
     found = []
@@ -271,7 +272,7 @@ def _quotients(walk: Rewriting, node: Node) -> list[tuple[str, str]]:
 
 
 def _last_axes(walk: Rewriting, name: str) -> int | None:
-    """The first axis of a mean over that and all after it, which are kept."""
+    """Return the first axis of a mean over that and all after it, which are kept."""
     mean = walk.made(name, "ReduceMean")
     if mean is None or not mean.attrs["keepdims"]:
         return None
@@ -280,7 +281,7 @@ def _last_axes(walk: Rewriting, name: str) -> int | None:
 
 
 def _squared(walk: Rewriting, name: str) -> str | None:
-    """What a square is one of."""
+    """Return the value whose square it is; None for no square."""
     square = walk.made(name, "Pow", "Mul")
     if square is None:
         return None
@@ -290,7 +291,8 @@ def _squared(walk: Rewriting, name: str) -> str | None:
 
 
 def _unscaled(walk: Rewriting, data: Value, axis: int, epsilon: float) -> Value:
-    """A normalisation with factors of one, of which two operators are the same: that with fewer."""
+    """Return a normalisation with factors of one, of which two operators are the same: that with
+    fewer."""
     is_instance = axis == 2 and data.shape[1] < math.prod(data.shape[2:])
     shape = data.shape[1:2] if is_instance else data.shape[axis:]
     ones = walk.new.constant(np.ones(shape, data.dtype))
@@ -302,7 +304,7 @@ def _unscaled(walk: Rewriting, data: Value, axis: int, epsilon: float) -> Value:
 
 
 def _affine(walk: Rewriting, node: Node) -> Value | None:
-    """A known factor or summand behind a normalisation is its own, by place or by channel."""
+    """Give a known factor or summand behind a normalisation to it, by place or by channel."""
     for name, number in _pairs(node):
         norm = walk.made_once(name, "LayerNormalization", "InstanceNormalization")
         array, shape = walk.array(number), walk.shape(name)
@@ -337,7 +339,7 @@ def _affine(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
-    """An array in a shape, where what it has more of are axes of one."""
+    """Return an array in a shape, where what it has more of are axes of one."""
     more = max(array.ndim - len(shape), 0)
     fewer = (1,) * max(len(shape) - array.ndim, 0)
     extents = zip(fewer + array.shape, (1,) * more + shape)
@@ -397,8 +399,8 @@ def _hard_sigmoid(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _gelu_before_layer(walk: Rewriting, node: Node) -> Value | None:
-    """A layer of x * (1 + erf(x / sqrt 2)), whose half FoldScaleAxis has put into the weights: they
-    get it back, which is exact, so that the layer's input is a gelu again."""
+    """Rewrite a layer of x * (1 + erf(x / sqrt 2)), whose half FoldScaleAxis has put into the
+    weights: they get it back, which is exact, so that the layer's input is a gelu again."""
     weight, twice = walk.array(node.inputs[1]), walk.made_once(node.inputs[0], "Mul")
     if weight is None or twice is None:
         return None
@@ -443,7 +445,8 @@ def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
 
 
 def _gather(walk: Rewriting, node: Node) -> Value | None:
-    """Indices that are counted from the end where negative, then clipped: Gather counts itself."""
+    """Drop the clip of indices that are counted from the end where negative: Gather counts
+    itself."""
     limit = walk.made_once(node.inputs[1], "Min")
     lowest = walk.made_once(limit.inputs[0], "Max") if limit else None
     chosen = walk.made_once(lowest.inputs[0], "Where") if lowest else None

@@ -34,7 +34,8 @@ class Rewriting:
         self._uses.update(name for node in self.nodes for name in node.inputs)
 
     def __getitem__(self, name: str) -> Value:
-        """What a value has become in the new graph: inputs and constants stay what they are."""
+        """Return what a value has become in the new graph: inputs and constants stay what they
+        are."""
         return self._now[name] if name in self._now else self.old.value_of(name)
 
     def run(self, table: Table) -> bool:
@@ -54,21 +55,21 @@ class Rewriting:
         return self.old.value_of(name).shape
 
     def array(self, name: str) -> np.ndarray | None:
-        """A constant's elements."""
+        """Return a constant's elements."""
         return self.old.array_of(self.old.value_of(name)) if name else None
 
     def number(self, name: str) -> float | None:
-        """The number of a constant of one element."""
+        """Return the number of a constant of one element."""
         array = self.array(name)
         return float(array.reshape(())) if array is not None and array.size == 1 else None
 
     def made(self, name: str, *operators: str) -> Node | None:
-        """The node that gives a value, if it is one of these operators."""
+        """Return the node that gives a value, if it is one of these operators."""
         node = self.old.producer(self.old.value_of(name)) if name else None
         return node if node is not None and node.operator in operators else None
 
     def made_once(self, name: str, *operators: str) -> Node | None:
-        """The same where nobody else uses the value, so that the node can go."""
+        """Return the same where nobody else uses the value, so that the node can go."""
         return self.made(name, *operators) if self._uses[name] == 1 else None
 
     def node(self, operator: str, inputs: list[Value], shape: Sequence[int], **attrs: Any) -> Value:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What backends share that hand a partition to a library: from a Relay function to a description.
+"""The way from a Relay function to a description that backends hand to a library.
 
 The other half is C++: tvm/src/runtime/contrib/partition. Test: backends/dnnl/test_codegen.py.
 """

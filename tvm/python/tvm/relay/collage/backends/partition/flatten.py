@@ -24,7 +24,7 @@ _NODE_PER_RESULT = {"split"}
 _tensor_type_json = get_global_func("collage.TensorTypeJson")
 
 
-def static_type(tensor_type: Any, what: str, backend: str) -> tuple[tuple[int, ...], str]:
+def static_type(tensor_type: relay.Type, what: str, backend: str) -> tuple[tuple[int, ...], str]:
     """Return a tensor type's extents and dtype; UnsupportedOpError for other and dynamic types."""
     # One call for all: each read from Python takes microseconds, and predicates ask a lot.
     found = json.loads(_tensor_type_json(tensor_type))
@@ -46,7 +46,7 @@ def flatten(function: relay.Function, backend: str) -> Graph:
     return graph
 
 
-def add_input(graph: Graph, tensor_type: Any, what: str) -> Any:
+def add_input(graph: Graph, tensor_type: relay.Type, what: str) -> Any:
     """Add an input of that type; return its tensor, or the tensors of a tuple, as TVM passes it."""
     if isinstance(tensor_type, ir.TupleType):
         return tuple(add_input(graph, field, what) for field in tensor_type.fields)
@@ -54,7 +54,7 @@ def add_input(graph: Graph, tensor_type: Any, what: str) -> Any:
     return graph.inputs[-1]
 
 
-def _typed_tensor(graph: Graph, tensor_type: Any, what: str) -> int:
+def _typed_tensor(graph: Graph, tensor_type: relay.Type, what: str) -> int:
     return graph.new_tensor(*static_type(tensor_type, what, graph.backend))
 
 

@@ -30,12 +30,12 @@ class PostOp:
 
 @dataclass
 class Node:
-    """One operation. `attrs`: Relay's attributes before lowering; after it the primitive's."""
+    """One operation."""
 
     op: str
     inputs: list[int]
     output: int
-    attrs: Any = None
+    attrs: Any = None  # Relay's attributes before lowering; after it the primitive's
     post_ops: list[PostOp] = field(default_factory=list)
 
     def operands(self) -> list[int]:
@@ -45,19 +45,16 @@ class Node:
 
 @dataclass
 class Graph:
-    """Nodes in execution order; `shapes` and `dtypes` by tensor, `constants` tensor -> NDArray.
+    """Nodes in execution order."""
 
-    `backend` is whom errors name. `one_thread`: whether all of it runs on the calling one.
-    """
-
-    backend: str
-    shapes: list[tuple[int, ...]] = field(default_factory=list)
-    dtypes: list[str] = field(default_factory=list)
+    backend: str  # whom errors name
+    shapes: list[tuple[int, ...]] = field(default_factory=list)  # by tensor
+    dtypes: list[str] = field(default_factory=list)  # by tensor
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
-    constants: dict = field(default_factory=dict)
+    constants: dict = field(default_factory=dict)  # tensor -> NDArray
     nodes: list[Node] = field(default_factory=list)
-    one_thread: bool = False
+    one_thread: bool = False  # whether all of it runs on the calling one
 
     def new_tensor(self, shape: Sequence[int], dtype: str = "float32") -> int:
         """Add a tensor and return its number."""

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
 
+from ..parser import Commands
 from . import compare, export, logs, many, search
 
 # Each has add_actions(add): add(name, run, help) makes an action's parser.
 _MODULES = (export, logs, search, many, compare)
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Commands) -> None:
     help = "speed up a model's kernels by schedules that were found for others (docs/transfer.md)"
     parser = commands.add_parser("tt", help=help, description=help)
     actions = parser.add_subparsers(metavar="ACTION", required=True)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the actions of `collage tt` share: arguments, models that are opened, answers as text or
-JSON. Test: cli/test_tt.py.
+"""Parts that the actions of `collage tt` share: arguments, open models, answers as text or JSON.
+Test: cli/test_tt.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import itertools
 import json
 import logging
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ from ...tuning.transfer.shipped import log_named
 from ...tuning.transfer.sources import scores, shares, sources_of
 from ..building import add_shape
 from ..parser import add_progress, line_of
+
+# add(name, run, help) makes an action's parser.
+AddAction = Callable[[str, Callable[..., int], str], argparse.ArgumentParser]
 
 _logger = logging.getLogger(__name__)
 
@@ -187,7 +190,7 @@ def check_some_fit(
         )
 
 
-def open_net(path: Path, options: argparse.Namespace, workers: Any) -> Model:
+def open_net(path: Path, options: argparse.Namespace, workers: WorkerPool) -> Model:
     target = host_named(options.target, "--target")
     with one_step("finding kernels", path.name, options.progress):
         with ended_by_interrupt(line_of("interrupted", options)):
@@ -255,7 +258,7 @@ def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
         print("\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

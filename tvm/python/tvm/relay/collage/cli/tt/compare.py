@@ -17,6 +17,7 @@ from ...messages.progress import steps
 from ...tuning.model import one_worker
 from ..parser import add_progress
 from .common import (
+    AddAction,
     add_model,
     add_model_file,
     add_output,
@@ -29,7 +30,7 @@ from .gain import Gain, compare_searches
 from .gain_picture import plot_gains
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add(
         "compare",
         _compare,

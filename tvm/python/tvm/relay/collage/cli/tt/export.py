@@ -11,20 +11,19 @@ import argparse
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from ...errors import CollageError
 from ...files.text import check_file_path, make_folder
 from ...messages.progress import steps
 from ..parser import add_progress
 from . import export_torch
-from .common import add_output, positive, print_facts
+from .common import AddAction, add_output, positive, print_facts
 from .export_torch import NETS
 
 _NEEDS = "torch, torchvision and transformers"
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add(
         "export", _export, "write the nets of Transfer-Tuning's paper as ONNX files, untrained"
     )

@@ -25,11 +25,11 @@ from ...tuning.transfer.log import read_given
 from ...tuning.transfer.sources import HOW_TO_TELL, are_timed, distil, shares
 from ...tuning.tuner import Line
 from ..parser import add_progress
-from .common import add_model, add_output, kernels_of_model, positive, print_facts
+from .common import AddAction, add_model, add_output, kernels_of_model, positive, print_facts
 from .kernel_text import texts_of
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add("info", _info, "list the kernels of models or of logs, by class")
     action.add_argument(
         "input", nargs="+", type=Path, metavar="FILE", help="a model (*.onnx) or a log of Ansor"

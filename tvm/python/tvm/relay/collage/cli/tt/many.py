@@ -24,6 +24,7 @@ from ...backends.targets import host_named
 from ...costs.cost import format_seconds
 from ...costs.statistics import Interval
 from ...errors import OptionError
+from ...exec.pool import WorkerPool
 from ...files.text import append_line, check_file_path, make_folder, parse_json
 from ...importer.onnx_file import check_is_file
 from ...machine.environment import cpu_model
@@ -36,6 +37,7 @@ from ...tuning.transfer.log import transfer_seconds
 from ...tuning.transfer.sources import scores, shares, sources_of
 from ...tuning.transfer.transfer import Transfer, TransferOptions, best_of
 from .common import (
+    AddAction,
     add_model,
     add_output,
     add_sources,
@@ -75,7 +77,7 @@ class Row:
     # As in Question.
     model: str
     log: str
-    inputs: str
+    inputs: str  # as in Question, with rounds and runs
     rounds: int
     runs: int
     score: float  # what the log promised
@@ -111,8 +113,8 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """For a model the log that the heuristic chooses, the best one, and all together; None where
-    none was timed."""
+    """The logs for a model: the one that the heuristic chooses, the best one, and all together;
+    None where none was timed."""
 
     model: str
     chosen: Row | None = None
@@ -139,7 +141,7 @@ class Choice:
         return f"{self.model}: {', '.join(texts)}"
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add(
         "many",
         _many,
@@ -345,7 +347,7 @@ def _transferred(
     logs: Sequence[Path],
     run: int,
     options: argparse.Namespace,
-    workers: Any,
+    workers: WorkerPool,
 ) -> dict[str, Any]:
     """Make one run of transferring; its log is the memory of one that was stopped."""
     label = f"{question.model}-{question.log}-{question.inputs}-{run}"

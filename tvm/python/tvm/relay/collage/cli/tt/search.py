@@ -23,6 +23,7 @@ from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial, best_o
 from ...tuning.tuner import SearchOptions
 from ..parser import add_progress
 from .common import (
+    AddAction,
     add_from,
     add_log,
     add_model,
@@ -55,7 +56,7 @@ _NOT_COMPARED = (
 )
 
 
-def add_actions(add: Any) -> None:
+def add_actions(add: AddAction) -> None:
     action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
     add_model_file(action)
     add_log(action)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What outputs must be: a reference for each operator, and how far others may be from it."""
+"""Judging of outputs: a reference for each operator, and how far others may be from it."""

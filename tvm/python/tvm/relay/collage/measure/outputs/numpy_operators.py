@@ -22,8 +22,8 @@ _INTEGERS = ("int8", "uint8", "int16", "uint16", "int32")
 
 
 def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array | None:
-    """The result of an operator call on these operands, a tuple's fields as a list, in their type,
-    which may be finer than the call's; None where numpy is not asked. Precondition: types are
+    """Compute an operator call on these operands, a tuple's fields as a list, in their type, which
+    may be finer than the call's; None where numpy is not asked. Precondition: types are
     inferred."""
     rule = OPERATORS.get(call.op.name)
     kind = call.checked_type
@@ -68,7 +68,7 @@ def _leaky_relu(call: _expr.Call, data: Array) -> Array:
 
 
 def _erf(call: _expr.Call, data: Array) -> Array | None:
-    """With 64 bits alone, for which TVM's own has no more digits than for 32."""
+    """Compute erf with 64 bits alone, for which TVM's own has no more digits than for 32."""
     if data.dtype != "float64":
         return None
     return np.frompyfunc(math.erf, 1, 1)(data).astype(data.dtype)
@@ -81,7 +81,7 @@ def _bias_add(call: _expr.Call, data: Array, bias: Array) -> Array:
 
 
 def _reshaped(call: _expr.Call, data: Array) -> Array:
-    """Any operator that only names the dimensions anew."""
+    """Compute any operator that only names the dimensions anew."""
     return data.reshape(_shape(call))
 
 
@@ -131,7 +131,7 @@ _LAYOUTS = {1: ("NCW", "OIW"), 2: ("NCHW", "OIHW"), 3: ("NCDHW", "OIDHW")}
 
 
 def _convolution(call: _expr.Call, data: Array, weight: Array) -> Array | None:
-    """In one, two or three dimensions: a matrix product for each tap of the kernel."""
+    """Convolve in one, two or three dimensions: a matrix product for each tap of the kernel."""
     attrs, rank = call.attrs, data.ndim - 2
     layout, kernel_layout = _LAYOUTS.get(rank, ("", ""))
     if attrs.data_layout != layout or attrs.kernel_layout != kernel_layout:

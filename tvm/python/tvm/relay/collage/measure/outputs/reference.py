@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a candidate should compute: its operators one by one, without any external code.
+"""The reference of a candidate: its operators computed one by one, without any external code.
 
 Test: measure/outputs/test_reference.py.
 
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import tvm
+from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import expr as _expr
 from tvm.relay.function import Function
@@ -99,8 +100,8 @@ def evaluate(
     exact: bool = False,
     watch: Watcher | None = None,
 ) -> list[np.ndarray]:
-    """Outputs of main, a tuple's fields in order, bfloat16 in float32, and with `exact` float32 in
-    float64. Precondition: types are inferred."""
+    """Compute the outputs of main, a tuple's fields in order, bfloat16 in float32, and with `exact`
+    float32 in float64. Precondition: types are inferred."""
     result = _Evaluation(mod, builder, exact, watch).call(mod["main"], list(inputs))
     fields = result if isinstance(result, list) else [result]
     fields = _wide(fields) if exact else fields
@@ -110,7 +111,7 @@ def evaluate(
 
 
 def array_of(value: Any) -> np.ndarray:
-    """The array that a value which is no list stands for."""
+    """Return the array that a value which is no list stands for."""
     return value.data.numpy() if isinstance(value, _expr.Constant) else value
 
 
@@ -138,7 +139,7 @@ class _Evaluation:
                     del values[child]
         return values[function.body]
 
-    def _value(self, node: Any, operands: list[Any]) -> Any:
+    def _value(self, node: relay.Expr, operands: list[Any]) -> Any:
         if isinstance(node, _expr.Constant):
             return node
         if isinstance(node, _expr.Tuple):
@@ -154,7 +155,7 @@ class _Evaluation:
         raise Unsupported(f"no reference for a {type(node).__name__}")
 
     def _operator(self, call: _expr.Call, operands: list[Any]) -> Any:
-        """The result of one operator call, by numpy or built alone."""
+        """Return the result of one operator call, by numpy or built alone."""
         if not self._exact:
             return self._computed(call, operands)
         if not call.op.name.startswith(_FIXED):
@@ -169,7 +170,7 @@ class _Evaluation:
     def _computed(
         self, call: _expr.Call, operands: list[Any], built: Callable[[Any], Any] = lambda call: call
     ) -> Any:
-        """By numpy, or as TVM builds what `built` makes of the call."""
+        """Compute the call by numpy, or as TVM builds what `built` makes of it."""
         if call.op.name in OPERATORS:
             computed = compute(call, [_arrays(value) for value in operands])
             if computed is not None:
@@ -178,8 +179,8 @@ class _Evaluation:
 
 
 def _wide_call(call: _expr.Call) -> _expr.Call:
-    """The call on values of 64 bits, with variables for its operands. TVMError where there is no
-    such call."""
+    """Return the call on values of 64 bits, with variables for its operands. TVMError where there
+    is no such call."""
     params = [_expr.var("operand", _wide_type(arg.checked_type)) for arg in call.args]
     attrs = call.attrs
     if attrs is not None:
@@ -190,14 +191,14 @@ def _wide_call(call: _expr.Call) -> _expr.Call:
         return tvm.relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"].body
 
 
-def _wide_type(kind: Any) -> Any:
+def _wide_type(kind: relay.Type) -> Any:
     if isinstance(kind, tvm.ir.TupleType):
         return tvm.ir.TupleType([_wide_type(field) for field in kind.fields])
     return tvm.ir.TensorType(kind.shape, _WIDE) if kind.dtype == _NARROW else kind
 
 
 def _wide(value: Any) -> Any:
-    """The value with 64 bits where it has 32."""
+    """Return the value with 64 bits where it has 32."""
     if isinstance(value, list):
         return [_wide(each) for each in value]
     if isinstance(value, _expr.Constant):
@@ -206,8 +207,8 @@ def _wide(value: Any) -> Any:
     return value.astype(_WIDE) if value.dtype == _NARROW else value
 
 
-def _as_typed(value: Any, kind: Any) -> Any:
-    """The value in the types of `kind`."""
+def _as_typed(value: Any, kind: relay.Type) -> Any:
+    """Return the value in the types of `kind`."""
     if isinstance(value, list):
         return [_as_typed(each, field) for each, field in zip(value, kind.fields, strict=True)]
     is_wide = not isinstance(value, _expr.Constant) and value.dtype == _WIDE
@@ -215,12 +216,12 @@ def _as_typed(value: Any, kind: Any) -> Any:
 
 
 def _run_alone(call: _expr.Call, operands: list[Any], builder: str) -> Any:
-    """The outputs of a call as TVM builds it."""
+    """Compute the outputs of a call as TVM builds it."""
     needs_constants = call.op.name.startswith("qnn.")  # TVM computes with them as it builds
     params: list[_expr.Var] = []
     arrays: list[np.ndarray] = []
 
-    def argument(value: Any, kind: Any) -> Any:
+    def argument(value: Any, kind: relay.Type) -> Any:
         if isinstance(value, list):
             fields = zip(value, kind.fields, strict=True)
             return _expr.Tuple([argument(v, k) for v, k in fields])
@@ -276,7 +277,7 @@ def _kernel(text: str, builder: str) -> _Kernel:
 
 
 def _name(index: int) -> str:
-    """Of an operand; the executor calls its own constants p0, p1, ..."""
+    """Return the name of an operand; the executor calls its own constants p0, p1, ..."""
     return f"operand_{index}"
 
 

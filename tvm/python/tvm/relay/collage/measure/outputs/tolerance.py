@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How far outputs may be from TVM's: by the coarsest type inside and the length of its sums.
+"""The tolerance of outputs beside TVM's: by the coarsest type inside and the length of its sums.
 
 Test: measure/outputs/test_reference.py.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 import onnx
 import tvm
+from tvm import relay
 from tvm.relay import expr as _expr
 
 from ...costs.rounding import EIGHT_BITS, LONG, OUTPUT, RELATIVE, SHORT, Tolerance
@@ -28,7 +29,7 @@ _HALF = onnx.TensorProto.FLOAT16
 
 
 def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:
-    """The tolerance of the module's outputs. Precondition: types are inferred.
+    """Return the tolerance of the module's outputs. Precondition: types are inferred.
 
     computes_in: the type of RELATIVE that is computed in where the module's own are finer.
     """
@@ -55,7 +56,7 @@ def model_tolerance(model: onnx.ModelProto) -> float:
 
 
 def _roundings(calls: list[_expr.Call]) -> int:
-    """How many of the calls round to 8 bits."""
+    """Count the calls that round to 8 bits."""
     return sum(
         any(d in EIGHT_BITS for d in _dtypes(call))
         and any(d not in EIGHT_BITS for d in _dtypes(call.args[0]))
@@ -65,7 +66,8 @@ def _roundings(calls: list[_expr.Call]) -> int:
 
 
 def _coarsest(calls: list[_expr.Call], roundings: int) -> str:
-    """The coarsest type of RELATIVE that the calls compute in; "" where all is whole numbers."""
+    """Return the coarsest type of RELATIVE that the calls compute in; "" where all is whole
+    numbers."""
     types = [_dtypes(node) for call in calls for node in (call, *call.args)]
     inside = [_inside(model_of(c.attrs)) for c in calls if c.op.name in ONNX_NODES]
     dtypes = {dtype for found in (*types, inside) for dtype in found}
@@ -135,7 +137,7 @@ def _dtypes(node: Any) -> list[str]:
     return [str(tensor.dtype) for tensor in tensors_of(node.checked_type)]
 
 
-def _shape(node: Any) -> list[int]:
+def _shape(node: relay.Expr) -> list[int]:
     """Extents of a tensor, of the first one of a tuple; those that are not known count as 1."""
     tensor = next(iter(tensors_of(node.checked_type)), None)
     shape = [] if tensor is None else tensor.shape

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import re
 import struct
+from collections.abc import Callable
 from typing import Any
+
+import tvm
 
 from ...exec.arrays import set_inputs
 
@@ -23,7 +26,8 @@ _NODE_SECONDS = 5e-4
 
 
 def border_nodes(graph: dict[str, Any], inputs: set[str]) -> list[int]:
-    """Indices of the kernels that are a lone layout transform of an input or into an output.
+    """Return the indices of the kernels that are a lone layout transform of an input or into an
+    output.
 
     `graph` is the graph executor's JSON, `inputs` the names of its inputs without parameters.
     Empty when nothing else runs: then the transforms are the candidate's own work.
@@ -46,8 +50,10 @@ def is_kernel(node: dict[str, Any]) -> bool:
     return node["op"] == "tvm_op" and node["attrs"]["func_name"] != "__nop"
 
 
-def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
-    """The share, in [0, 1), of the run time that border transforms take.
+def border_share(
+    library: tvm.runtime.Module, device: tvm.runtime.Device, values: dict[str, Any]
+) -> float:
+    """Return the share, in [0, 1), of the run time that border transforms take.
 
     Each kernel is timed alone and the whole is split in their proportion, so that compute and
     borders always add up to what was measured, whatever the launch costs.
@@ -67,8 +73,8 @@ def border_share(library: Any, device: Any, values: dict[str, Any]) -> float:
     return sum(seconds[i] for i in borders) / total if total > 0 else 0.0
 
 
-def _node_seconds(time_node: Any, index: int) -> float:
-    """Median seconds of one kernel; the executor answers with packed doubles."""
+def _node_seconds(time_node: Callable[..., bytes], index: int) -> float:
+    """Return the median seconds of one kernel; the executor answers with packed doubles."""
 
     def run(number: int, repeat: int) -> list[float]:
         data = bytes(time_node(index, number, repeat, 0, 100, 0, 1))

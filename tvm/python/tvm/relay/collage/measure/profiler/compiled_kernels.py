@@ -25,32 +25,27 @@ _NAMES = ("global_symbol", "hash")
 
 @dataclasses.dataclass(frozen=True)
 class Kernel:
-    """One call of a kernel in the graph executor's order.
+    """One call of a kernel in the graph executor's order."""
 
-    node: its index in the executor's graph. name: its symbol there. backend: "tvm", or the type of
-    the runtime module that has it. ops: its operators, sorted (none for what an external backend
-    compiled). code: 16 hexadecimal digits, the lowered TIR or the external module's source without
-    names. types: of what it reads and returns. weights: types of its constant arguments, and
-    values, the hash of their contents.
-    """
-
-    node: int
-    name: str
-    backend: str
-    ops: tuple[str, ...]
+    node: int  # its index in the executor's graph
+    name: str  # its symbol there
+    backend: str  # "tvm", or the type of the runtime module that has it
+    ops: tuple[str, ...]  # its operators, sorted; none for what an external backend compiled
+    # 16 hexadecimal digits: the lowered TIR or the external module's source, without names
     code: str
-    types: tuple[str, ...]
-    weights: tuple[str, ...]
-    values: str = dataclasses.field(repr=False)
+    types: tuple[str, ...]  # of what it reads and returns
+    weights: tuple[str, ...]  # types of its constant arguments
+    values: str = dataclasses.field(repr=False)  # the hash of their contents
 
     def Summary(self) -> str:
-        """One line: backend, operators and types."""
+        """Return one line: backend, operators and types."""
         what = " ".join(self.ops) or "external"
         return f"{self.backend} {self.code[:8]} {what} {', '.join(self.types)}"
 
 
-def kernels_of(library: Any) -> list[Kernel]:
-    """The kernels that a run calls, in their order; what moves no data (`__nop`) is left out."""
+def kernels_of(library: tvm.runtime.Module) -> list[Kernel]:
+    """Return the kernels that a run calls, in their order; what moves no data (`__nop`) is left
+    out."""
     graph = json.loads(library.get_graph_json())
     shapes, types = graph["attrs"]["shape"][1], graph["attrs"]["dltype"][1]
     first = graph["node_row_ptr"]
@@ -96,9 +91,9 @@ def kernels_of(library: Any) -> list[Kernel]:
 
 
 class _ExternalModules:
-    """What the runtime modules of external backends in a library say about themselves."""
+    """The account that the runtime modules of external backends in a library give of themselves."""
 
-    def __init__(self, library: Any) -> None:
+    def __init__(self, library: tvm.runtime.Module) -> None:
         modules = list(_imported(library.get_lib()))
         self._modules = {
             str(module["get_symbol"]()): module
@@ -109,7 +104,7 @@ class _ExternalModules:
         self._constants = dict(loader["get_const_var_ndarray"]().items()) if loader else {}
 
     def describe(self, symbol: str) -> tuple[str, str, list[Any]]:
-        """Backend, hash of the code, and constants of a function."""
+        """Return backend, hash of the code, and constants of a function."""
         module = self._modules.get(symbol)
         if module is None:
             raise ValueError(f"no runtime module of the library says that it has {symbol!r}")
@@ -121,7 +116,7 @@ class _ExternalModules:
         return module.type_key, _hash(f"{module.type_key}|{source}".encode()), constants
 
 
-def _imported(module: Any) -> Iterator[Any]:
+def _imported(module: tvm.runtime.Module) -> Iterator[Any]:
     yield module
     for other in module.imported_modules:
         yield from _imported(other)

@@ -53,10 +53,10 @@ Timer = Callable[[int, int], list[float]]
 
 
 class Lap(NamedTuple):
-    """Runs on so many copies, and how many bytes of others are read before them."""
+    """Runs on copies, one after another, and what is read before them."""
 
     copies: int
-    other_bytes: int
+    other_bytes: int  # of others
 
 
 ONE_COPY = Lap(1, 0)
@@ -65,7 +65,8 @@ ONE_COPY = Lap(1, 0)
 def lap_needed(
     weight_bytes: int, inner_bytes: int, run_seconds: float, network_bytes: int = CACHE_BYTES
 ) -> Lap:
-    """Of a run that takes so long on one copy, in a network that touches so many bytes.
+    """Return the lap of a run that takes so long on one copy, in a network that touches so many
+    bytes.
 
     The memory of values inside counts once: copies of a part of oneDNN share it, as its parts do
     in a network. Where each copy has its own, a lap touches more than its network, which tells
@@ -79,10 +80,10 @@ def lap_needed(
 
 
 class Work(NamedTuple):
-    """What runs between two runs, and the seconds that it takes when nothing disturbs it."""
+    """A run between two runs."""
 
     run: Run
-    seconds: float
+    seconds: float  # that it takes when nothing disturbs it
 
 
 def pool_works() -> Work:
@@ -92,11 +93,12 @@ def pool_works() -> Work:
 
 
 def nothing() -> None:
-    """What is done where nothing is to be done."""
+    """Do nothing where nothing is to be done."""
 
 
 def reading(arrays: Sequence[tvm.nd.NDArray]) -> Run:
-    """All threads of TVM's pool read these arrays, so that caches have them."""
+    """Return a run by which all threads of TVM's pool read these arrays, so that caches have
+    them."""
     read = tvm.get_global_func("collage.read_bytes")
     sized = [(array, size_of(array)) for array in arrays]
 
@@ -128,21 +130,19 @@ class Copy(NamedTuple):
 
 
 def copy_of(executor: tvm.runtime.Module, inputs: Iterable[str]) -> Copy:
-    """A graph executor, before whose runs what it reads and writes is read."""
+    """Return a graph executor, before whose runs what it reads and writes is read."""
     get_input, get_output = executor["get_input"], executor["get_output"]
     slots = [*map(get_input, inputs), *map(get_output, range(executor["get_num_outputs"]()))]
     return Copy(executor["run"], reading([slot for slot in slots if slot is not None]))
 
 
 class Place(NamedTuple):
-    """What tells how a part runs in its network: its bytes of weights and of values inside, those
-    that its network touches between two runs of it, and whether other threads than TVM's compute,
-    which have to wake."""
+    """The place of a part in its network, which decides how it runs."""
 
-    weight_bytes: int = 0
-    inner_bytes: int = 0
-    network_bytes: int = CACHE_BYTES
-    has_own_threads: bool = False
+    weight_bytes: int = 0  # of its weights
+    inner_bytes: int = 0  # of values inside it
+    network_bytes: int = CACHE_BYTES  # that the network touches between two runs of it
+    has_own_threads: bool = False  # whether other threads than TVM's compute, which have to wake
 
 
 def timer_of_part(
@@ -153,8 +153,8 @@ def timer_of_part(
     place: Place,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer of a part as its network runs it: `plain`, of runs one after the other, where nothing
-    else tells. another: opens its graph executor once more, on weights of its own."""
+    """Return a timer of a part as its network runs it: `plain`, of runs one after the other, where
+    nothing else tells. another: opens its graph executor once more, on weights of its own."""
     plain(1, 1)
     lap = lap_needed(place.weight_bytes, place.inner_bytes, min(plain(1, 3)), place.network_bytes)
     if lap == ONE_COPY and not place.has_own_threads:
@@ -173,7 +173,7 @@ def lap_timer(
     between: Work | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer of laps over the first copy and as many others as are needed."""
+    """Return a timer of laps over the first copy and as many others as are needed."""
     copies = [first, *(another() for _ in range(lap.copies - 1))]
     return seconds_in_turn(copies, reading_bytes(lap.other_bytes), between, clock)
 
@@ -184,7 +184,8 @@ def seconds_in_turn(
     between: Work | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
-    """A timer that goes round the copies; each has run once before, since weights are packed then.
+    """Return a timer that goes round the copies; each has run once before, since weights are packed
+    then.
 
     `before` runs before each lap, and is no part of a sample. Behind each run `between` runs, if
     it is given: what that takes by itself is no part of a sample, and what it takes beyond is.

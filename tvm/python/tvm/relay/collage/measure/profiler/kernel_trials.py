@@ -7,9 +7,10 @@ happens to the machine happens to all of them. Test: estimators/test_kernel_choi
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,45 +50,54 @@ _FLOATS, _COARSE = Tolerance(1e-2, 0), Tolerance(0.3, 3)
 
 
 def has_kernel_steps(name: str) -> bool:
-    """Whether the backend of that name, if there is one, ever lets its kernels be chosen."""
+    """Return whether the backend of that name, if there is one, ever lets its kernels be chosen."""
     backend = find_backend(name)
     return backend is not None and type(backend).kernel_steps is not Backend.kernel_steps
 
 
 def steps_of_part(function: relay.Function) -> list[KernelStep]:
-    """The KernelSteps of a part's function, of those kernels that there are several of."""
+    """Return the KernelSteps of a part's function, of those kernels that there are several of."""
     backend = get_backend(str(function.attrs["Compiler"]))
     steps = backend.with_options(options_in(function)).kernel_steps(function)
     return [step for step in steps if len(step.kernels) > 1]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class TrialTiming:
+    """The way in which a worker times the kernels of a step; JSON values alone."""
+
+    network_bytes: int  # what its network touches between two runs
+    seed: int
+    budget_seconds: float  # for all kernels together
+    sample_seconds: float = _SAMPLE_SECONDS
+    # whether numbers are looked at; not those of many steps after each other, which made-up weights
+    # may drive anywhere
+    compares: bool = True
 
 
 def time_kernels(
     backend: str,
     text: str,
     kernels: Sequence[str],
-    network_bytes: int,
-    seed: int,
-    budget_seconds: float,
-    sample_seconds: float = _SAMPLE_SECONDS,
-    compares: bool = True,
+    timing: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """A worker's trial of kernels of one step: seconds of one run by kernel, and what failed.
+    """Time kernels of one step in a worker: seconds of one run by kernel, and what failed.
 
     One that fails is a status and a message, and so is one that gives other numbers than the first
     that runs, which is the usual one unless that fails; the others are timed all the same.
-    network_bytes: what its network touches between two runs. compares: whether numbers are looked
-    at; not those of many steps after each other, which made-up weights may drive anywhere.
+    `timing`: the fields of a TrialTiming.
     """
+    how = TrialTiming(**timing)
     own = get_backend(backend)
     opened: dict[str, tuple[KernelRuns, Run]] = {}
     failed: dict[str, dict[str, str]] = {}
     usual: list[np.ndarray] = []
     for kernel in kernels:
         try:
-            runs = own.kernel_runs(text, kernel, seed)
+            runs = own.kernel_runs(text, kernel, how.seed)
             run = runs.open()
             run()  # what is done once: weights are packed
-            found = [numbers_of(tensor) for tensor in runs.arrays] if compares else []
+            found = [numbers_of(tensor) for tensor in runs.arrays] if how.compares else []
         except MemoryError:
             raise
         except Exception as error:  # noqa: BLE001 - a backend's own code; the kernel alone fails
@@ -103,14 +113,14 @@ def time_kernels(
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
     # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
     size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)
-    lap = lap_needed(size, 0, min(once.values(), default=0.0), network_bytes)
-    number = {kernel: math.ceil(sample_seconds / seconds) for kernel, seconds in once.items()}
+    lap = lap_needed(size, 0, min(once.values(), default=0.0), how.network_bytes)
+    number = {kernel: math.ceil(how.sample_seconds / seconds) for kernel, seconds in once.items()}
     if lap != ONE_COPY:
         number = {kernel: min(MOST_TURNS, max(lap.copies, n)) for kernel, n in number.items()}
     timers = {kernel: _timer(*each, lap) for kernel, each in opened.items()}
 
     def sample(kernel: str) -> float:
-        if lap != ONE_COPY and network_bytes < CACHE_BYTES:
+        if lap != ONE_COPY and how.network_bytes < CACHE_BYTES:
             # What the caches hold in such a network the other kernels' trials have driven out.
             timers[kernel](lap.copies, 1)
         return timers[kernel](number[kernel], 1)[0]
@@ -119,10 +129,10 @@ def time_kernels(
     for kernel in timers:
         sample(kernel)
     round_seconds = time.perf_counter() - began
-    fitting = int(budget_seconds / round_seconds) if timers else 0
+    fitting = int(how.budget_seconds / round_seconds) if timers else 0
     options = RoundOptions(
         rounds=max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
-        seed=seed,
+        seed=how.seed,
         give_up_ratio=_GIVE_UP_RATIO,
     )
     samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options)
@@ -135,7 +145,8 @@ def _timer(runs: KernelRuns, first: Run, lap: Lap) -> Timer:
 
 
 def _seconds_once(run: Run) -> float:
-    """Of the fastest of a few runs, so that one that was disturbed decides nothing."""
+    """Return the seconds of the fastest of a few runs, so that one that was disturbed decides
+    nothing."""
 
     def seconds() -> float:
         start = time.perf_counter()

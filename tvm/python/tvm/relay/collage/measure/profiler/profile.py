@@ -7,9 +7,10 @@ Precondition: nothing else that needs the cores runs; the driver sees to that.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics as _stdlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -35,30 +36,38 @@ _CHUNK = 10
 _WAKING = 3.0
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Timing:
+    """The way in which a worker times a candidate's library; JSON values alone."""
+
+    network_bytes: int  # what its network touches between two runs (in_network.py)
+    seed: int  # of the inputs
+    budget_seconds: float
+    interval_width: float  # at which timing ends before its budget
+    sample_seconds: float
+    split_borders: bool = False  # layout transforms at its borders are timed apart
+    has_own_threads: bool = False  # other ones than TVM's compute, which have to wake
+    # "module:function" that tells why its backend cannot run here any more; "" for TVM's own
+    why_unavailable: str = ""
+
+
 def measure_library(
     library: str,
     build: dict[str, Any],
     reference: str | None,
     tolerance: Sequence[float],
-    split_borders: bool,
-    has_own_threads: bool,
-    network_bytes: int,
-    seed: int,
-    budget_seconds: float,
-    interval_width: float,
-    sample_seconds: float,
-    why_unavailable: str,
+    timing: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Time a library that build_candidate made (`build` is its reply) on random inputs.
 
-    Returns "samples" (seconds of one run, borders taken off) and "border_seconds". WrongResult when
-    the first run's outputs are not those in the file `reference`, if any, within the tolerance;
-    MachineFault when its backend cannot run here any more, as the function that `why_unavailable`
-    names tells. has_own_threads: other ones than TVM's compute, which have to wake. network_bytes:
-    what its network touches between two runs (in_network.py).
+    `timing`: the fields of a Timing. Returns "samples" (seconds of one run, borders taken off) and
+    "border_seconds". WrongResult when the first run's outputs are not those in the file
+    `reference`, if any, within the tolerance; MachineFault when its backend cannot run here any
+    more.
     """
+    how = Timing(**timing)
     device = tvm.device(build["device"], 0)
-    values = random_inputs(build["inputs"], seed)
+    values = random_inputs(build["inputs"], how.seed)
 
     def opened() -> tuple[Any, GraphModule]:
         factory = tvm.runtime.load_module(library)  # each time with parts and weights of its own
@@ -66,7 +75,7 @@ def measure_library(
         set_inputs(executor.module, values)
         return factory, executor
 
-    with blaming_the_library(build["backend"], why_unavailable):
+    with blaming_the_library(build["backend"], how.why_unavailable):
         factory, executor = opened()
         if reference is not None:
             with phase("verify"):
@@ -81,26 +90,26 @@ def measure_library(
 
         with phase("time"):
             place = Place(
-                build["weight_bytes"], build["inner_bytes"], network_bytes, has_own_threads
+                build["weight_bytes"], build["inner_bytes"], how.network_bytes, how.has_own_threads
             )
             in_network = timer_of_part(
                 run, executor.module, lambda: opened()[1].module, values, place
             )
             samples = sample_until_narrow(
                 in_network,
-                budget_seconds,
-                interval_width * (_WAKING if has_own_threads else 1.0),
-                sample_seconds,
+                how.budget_seconds,
+                how.interval_width * (_WAKING if how.has_own_threads else 1.0),
+                how.sample_seconds,
                 _MOST_RUNS if in_network is run else MOST_TURNS,
             )
         whole = _stdlib.median(samples)
         border_seconds = 0.0
         with phase("time borders"):
-            share = border_share(factory, device, values) if split_borders else 0.0
+            share = border_share(factory, device, values) if how.split_borders else 0.0
             if share > 0:
                 # It is of runs again and again on one copy of the weights. What a run takes longer
                 # on other copies is not the borders', which read none.
-                number = runs_in(sample_seconds, whole)
+                number = runs_in(how.sample_seconds, whole)
                 alone = whole if in_network is run else _stdlib.median(run(number, MIN_SAMPLES))
                 border_seconds = share * min(alone, whole)
         kept = 1.0 - border_seconds / whole if border_seconds else 1.0
@@ -108,7 +117,8 @@ def measure_library(
 
 
 def runs_in(sample_seconds: float, run_seconds: float) -> int:
-    """How many runs a sample spans; the most by a clock that stands still or tells no number."""
+    """Return how many runs a sample spans; the most by a clock that stands still or tells no
+    number."""
     if not run_seconds > 1e-9:
         return _MOST_RUNS
     return max(1, min(_MOST_RUNS, round(sample_seconds / run_seconds)))
@@ -121,9 +131,9 @@ def sample_until_narrow(
     sample_seconds: float,
     most_runs: int = _MOST_RUNS,
 ) -> list[float]:
-    """Samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each and
-    answers seconds per run, until the median's interval is narrow or the budget is spent, also by
-    what runs beside them. `number` is `most_runs` at most.
+    """Return samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each
+    and answers seconds per run, until the median's interval is narrow or the budget is spent, also
+    by what runs beside them. `number` is `most_runs` at most.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.

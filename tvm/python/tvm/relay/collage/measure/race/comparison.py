@@ -66,7 +66,7 @@ class Comparison:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RightOutputs:
-    """Which outputs are right, and how far off these others may be."""
+    """The outputs that are right, and how far off these others may be."""
 
     references: Sequence[str] = ()  # contestants by preference: the first that has outputs counts
     # max|a-b| / max|b| above which outputs are wrong, for all or by name; None: never.
@@ -173,8 +173,8 @@ def _with_remark(cost: Cost, remark: str) -> Cost:
 
 
 def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:
-    """Names by seconds relative to the fastest of each round. Whoever left after a few rounds is
-    behind all that stayed: figures of different rounds do not compare."""
+    """Return names by seconds relative to the fastest of each round. Whoever left after a few
+    rounds is behind all that stayed: figures of different rounds do not compare."""
     order: list[str] = []
     for count in sorted({len(seconds) for seconds in samples.values()}, reverse=True):
         group = {name: each for name, each in samples.items() if len(each) == count}
@@ -188,8 +188,8 @@ def _right_outputs(
     references: Sequence[str],
     given: Sequence[np.ndarray],
 ) -> tuple[str | None, Sequence[np.ndarray]]:
-    """Whose outputs are right, and these: the given ones, else those of the first reference that
-    has any."""
+    """Return whose outputs are right, and these: the given ones, else those of the first reference
+    that has any."""
     if given:
         return ORIGINAL, given
     source = next((name for name in references if name in outputs), None)
@@ -205,7 +205,7 @@ def _output_errors(
 
 
 def _rounding_in(errors: Sequence[float]) -> float:
-    """The largest of the errors that may come of rounding; 0 for none."""
+    """Return the largest of the errors that may come of rounding; 0 for none."""
     return max((error for error in errors if error <= ROUNDING), default=0.0)
 
 
@@ -214,7 +214,8 @@ def _wrong_results(
     rtol: float | None | Mapping[str, float],
     allowed: float = 0.0,
 ) -> dict[str, Cost]:
-    """The failures of those whose error is above rtol and what else is allowed, or no number."""
+    """Return the failures of those whose error is above rtol and what else is allowed, or no
+    number."""
     limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(
@@ -238,7 +239,8 @@ def paired_ratio(
 
 
 def are_dependent(numerator: Sequence[float], denominator: Sequence[float]) -> bool:
-    """Whether paired_ratio's interval is too narrow, since the ratios follow those before them."""
+    """Return whether paired_ratio's interval is too narrow, since the ratios follow those before
+    them."""
     return is_dependent([a / b for a, b in zip(numerator, denominator, strict=False)])
 
 

@@ -72,8 +72,8 @@ class Contestant:
 
 @dataclasses.dataclass
 class Samples:
-    """What one contestant did. Whoever fails or leaves is gone for good, so the seconds are those
-    of the first rounds."""
+    """The record of one contestant. Whoever fails or leaves is gone for good, so the seconds are
+    those of the first rounds."""
 
     name: str
     seconds: list[float] = dataclasses.field(default_factory=list)  # of each round
@@ -98,7 +98,7 @@ Judge = Callable[[Mapping[str, Samples]], Mapping[str, Cost]]
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RaceOptions(RoundOptions):
-    """How contestants are opened and woken, and for how many rounds."""
+    """Options of opening and waking contestants, and of their rounds."""
 
     open_timeout: float = 300.0  # seconds
     # Seconds that a request may take besides five times what its runs took at the opening by the

@@ -41,7 +41,7 @@ class EarlyEnd(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RoundOptions:
-    """How many rounds there are, and who need not go on."""
+    """Options of rounds: how many there are, and who need not go on."""
 
     rounds: int = 30
     seed: int = 0  # of the order in each round

@@ -3,18 +3,20 @@
 
 from .coarse import coarse_plans
 from .decide import Limits
-from .guard import GuardResult, choose, guard
+from .guard import GuardOptions, GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
-from .search import GraphSearch, search_plans
+from .search import GraphSearch, SearchOptions, search_plans
 from .space import PlanSpace
 
 __all__ = [
     "EndToEnd",
     "GraphSearch",
+    "GuardOptions",
     "GuardResult",
     "GuardUnavailable",
     "Limits",
     "PlanSpace",
+    "SearchOptions",
     "choose",
     "coarse_plans",
     "guard",

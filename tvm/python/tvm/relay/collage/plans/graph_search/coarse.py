@@ -27,8 +27,8 @@ _PRICES = [1.5**-k for k in range(24, -1, -1)]
 
 
 def coarse_plans(replans: Replans) -> dict[str, Parts]:
-    """Parts by function of each coarse plan, by its name, finest first. One is left out that is no
-    coarser than the one before it, or than the optimum."""
+    """Return the parts by function of each coarse plan, by its name, finest first. One is left out
+    that is no coarser than the one before it, or than the optimum."""
     found: dict[str, Parts] = {}
     rows = {name: list(_coarsest(replan)) for name, replan in replans.items()}
     for k, plan in enumerate(SLACK, 1):
@@ -38,8 +38,8 @@ def coarse_plans(replans: Replans) -> dict[str, Parts]:
 
 
 def _coarsest(replan: Callable[[str], Any]) -> Iterator[list[Any]]:
-    """The optimum's rows of parts, then for each slack those for the highest price at which the
-    plan is within it."""
+    """Yield the optimum's rows of parts, then for each slack those for the highest price at which
+    the plan is within it."""
     optimum = plan_again(replan)
     rows, seconds = optimum
     yield rows

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plan ships, given what each did: the fastest, or a simpler one that it does not beat.
+"""The decision which plan ships, given what each did: the fastest, or a simpler one that it does
+not beat.
 
 A plan's samples are paired by round with the best one's, so a slow spell that hit both cancels out.
 
@@ -52,18 +53,18 @@ def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
 
 
 def may_ship(plan: Sequence[float], best: Sequence[float]) -> bool:
-    """Whether the plan may ship for being simpler, when there are no more rounds."""
+    """Return whether the plan may ship for being simpler, when there are no more rounds."""
     return verdict(plan, best) != SLOWER and paired_ratio(plan, best).value <= MOST_SLOWER
 
 
 class Limits(NamedTuple):
-    """What a plan that ships may take, in megabytes; 0 is no limit."""
+    """Limits of what a plan that ships may take, in megabytes; 0 is no limit."""
 
     memory_mb: int = 0
     library_mb: int = 0
 
     def keep(self, comparisons: Sequence[Comparison]) -> list[Comparison]:
-        """The comparisons, best first, of which those over a limit have failed.
+        """Return the comparisons, best first, of which those over a limit have failed.
 
         OptionError when plans ran and each of them is over one.
         """
@@ -93,7 +94,7 @@ class Limits(NamedTuple):
 
 
 def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence[str]) -> list[str]:
-    """Plans that may yet ship and need more rounds to be told apart; [] when it is decided.
+    """Return plans that may yet ship and need more rounds to be told apart; [] when it is decided.
 
     Samples of plans that still run, all over the same rounds.
     """
@@ -109,12 +110,13 @@ def in_question(samples: Mapping[str, Sequence[float]], simplest_first: Sequence
 
 
 def _verdicts(name: str, samples: Mapping[str, Sequence[float]]) -> list[str]:
-    """Of a plan against each other one: which is the best may itself be noise."""
+    """Return the verdicts of a plan against each other one: which is the best may itself be
+    noise."""
     return [verdict(samples[name], samples[other]) for other in samples if other != name]
 
 
 def simplest_first(modules: Mapping[str, Any]) -> list[str]:
-    """Names of plans by backends, then parts on them, then as they were given."""
+    """Return the names of plans by backends, then parts on them, then as they were given."""
     return sorted(modules, key=lambda name: _complexity(modules[name]))
 
 

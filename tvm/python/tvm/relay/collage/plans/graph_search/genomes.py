@@ -78,11 +78,11 @@ class Search:
         return found
 
     def tell(self, seconds: Mapping[Genome, float | None]) -> None:
-        """How genomes did; None for one that failed, which then has no children."""
+        """Learn how genomes did; None for one that failed, which then has no children."""
         self._seconds.update({g: value for g, value in seconds.items() if value is not None})
 
     def best(self, count: int) -> list[Genome]:
-        """The best genomes that were told of, the best first."""
+        """Return the best genomes that were told of, the best first."""
         return sorted(self._seconds, key=lambda genome: self._seconds[genome])[:count]
 
     def _random(self) -> Genome:
@@ -106,11 +106,11 @@ class Search:
         return self._changed((*mother[:first], *father[first:last], *mother[last:]))
 
     def _picked(self, parents: Sequence[Genome]) -> Genome:
-        """The better of two; parents are the best first."""
+        """Pick the better of two; parents are the best first."""
         return parents[min(self._chance.randrange(len(parents)) for _ in range(2))]
 
     def _changed(self, genome: Genome) -> Genome:
-        """With one allele given to a run of genes."""
+        """Change one allele, which is given to a run of genes."""
         first = self._chance.randrange(len(genome))
         allele = self._chance.choice(self._choices[first])
         run = range(first, min(first + self._run(), len(genome)))

@@ -45,28 +45,26 @@ _FAILED_ON_INPUTS = {CostStatus.CRASHED, CostStatus.RUN_FAILED}
 
 @dataclasses.dataclass(frozen=True)
 class GuardResult:
-    """What each plan did, best first, and which one ships.
+    """The record of each plan, best first, and which one ships."""
 
-    ``libraries``: library by name of a plan that builds; all but the winner's are built each time
-    that they are asked for, since a model's weights take memory. ``reference``: the plan whose
-    outputs the winner's were compared with, itself when no other ran, or ORIGINAL. ``unverified``:
-    why that is less than outputs compared with those of the wanted reference; empty when they were.
-    A plan that is equal to another has its figures and library, and its name in
-    ``Comparison.same_as``.
-    """
-
+    # a plan that is equal to another has its figures and library, and its name in ``same_as``
     comparisons: list[Comparison]
     winner: str
+    # by name of a plan that builds; all but the winner's are built each time that they are asked
+    # for, since a model's weights take memory
     libraries: Mapping[str, Any] = dataclasses.field(repr=False)
+    # the plan whose outputs the winner's were compared with, itself when no other ran, or ORIGINAL
     reference: str | None = None
+    # why that is less than outputs compared with those of the wanted reference, else empty
     unverified: str = ""
 
     def of(self, name: str) -> Comparison:
-        """The comparison of one plan. KeyError for a name that took no part."""
+        """Return the comparison of one plan. KeyError for a name that took no part."""
         return {item.name: item for item in self.comparisons}[name]
 
     def with_equals(self, same_as: Mapping[str, str]) -> GuardResult:
-        """With further plans, each equal to the plan that it maps to and shown behind it."""
+        """Return it with further plans, each equal to the plan that it maps to and shown behind
+        it."""
         rows = []
         for item in self.comparisons:
             equals = [name for name, other in same_as.items() if other == item.name]
@@ -75,32 +73,40 @@ class GuardResult:
         return dataclasses.replace(self, comparisons=rows, libraries=libraries)
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GuardOptions:
+    """Options of the comparison of whole plans."""
+
+    rounds: int = 30  # at least
+    seconds: float = 30.0  # of more rounds, while plans cannot be told apart
+    limits: Limits = _NO_LIMITS  # a plan over these does not ship
+    on_step: OnStep = untold  # told of each plan to build and of each round
+
+
+_DEFAULTS = GuardOptions()
+
+
 def guard(
     plans: Mapping[str, tvm.IRModule],
     reference: str,
     how: EndToEnd,
+    options: GuardOptions = _DEFAULTS,
     *,
     failed: Mapping[str, Cost] | None = None,
     same_as: Mapping[str, str] | None = None,
-    rounds: int = 30,
-    seconds: float = 30.0,
-    limits: Limits = _NO_LIMITS,
-    on_step: OnStep = untold,
 ) -> GuardResult:
     """Build and measure ``plans`` (name -> module for the host target).
 
     ``reference`` is the plan whose outputs are right where ``how`` has no truth (the next simplest
     that runs stands in for it); ``failed`` are plans that could not be made, for the report;
-    ``same_as`` maps plans to equal ones, which are built and measured for them; ``rounds`` are run
-    at least, more for up to ``seconds`` while plans cannot be told apart; a plan over ``limits``
-    does not ship. A plan that trades accuracy is nobody's reference.
-    ``on_step`` is told of each plan to build and of each round.
+    ``same_as`` maps plans to equal ones, which are built and measured for them. A plan that trades
+    accuracy is nobody's reference.
     Raises what ``how.opened`` raises, OptionError when all that run are over the limits,
     OriginalError when no plan is right and the reference's outputs differ from the truth, or any
     plan's where the import was not compared with it, and GuardUnavailable when no plan builds or
     runs.
     """
-    same_as = same_as or {}
+    same_as, on_step = same_as or {}, options.on_step
     plans = {name: module for name, module in plans.items() if name not in same_as}
     order = simplest_first(plans)
     with how.opened(plans[reference]) as scratch:
@@ -124,16 +130,18 @@ def guard(
             [name for name in references if name in libraries and name not in remarks],
             {name: errors[name] for name in libraries},
             RaceOptions(
-                rounds=rounds,
+                rounds=options.rounds,
                 give_up_ratio=GIVE_UP_RATIO,
-                further=Further(functools.partial(in_question, simplest_first=order), seconds),
+                further=Further(
+                    functools.partial(in_question, simplest_first=order), options.seconds
+                ),
                 on_round=lambda done, goal: on_step("measuring", done, goal),
-                on_wait=waiting(on_step, 0, rounds),
+                on_wait=waiting(on_step, 0, options.rounds),
             ),
         )
     judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
-    comparisons = limits.keep(judged) + failures
+    comparisons = options.limits.keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
     try:
@@ -160,7 +168,7 @@ def guard(
 
 
 def _of_trader(item: Comparison, remark: str | None) -> Comparison:
-    """A plan that trades accuracy says what its limit is; with nothing to compare, it fails."""
+    """Say what the limit of a plan that trades accuracy is; with nothing to compare, it fails."""
     if remark is None or (item.cost.is_usable and item.reference is not None):
         return item
     if item.cost.is_usable:
@@ -173,7 +181,8 @@ def _of_trader(item: Comparison, remark: str | None) -> Comparison:
 
 
 def choose(comparisons: list[Comparison], simplest_first: list[str]) -> str:
-    """The plan to ship: the simplest one that the best one does not beat; decide.py says when.
+    """Choose the plan to ship: the simplest one that the best one does not beat; decide.py says
+    when.
 
     The comparisons are best first. RuntimeError, with each plan's reason, when none ran.
     """
@@ -195,8 +204,8 @@ def _reasons(comparisons: Iterable[Comparison]) -> str:
 def _why_unverified(
     comparisons: Iterable[Comparison], winner: str, used: str | None, wanted: str, advice: str
 ) -> str:
-    """What the winner's outputs lack of a comparison with those of the wanted reference; with
-    `advice` if that was built, but does not run."""
+    """Return what the winner's outputs lack of a comparison with those of the wanted reference;
+    with `advice` if that was built, but does not run."""
     if used == wanted:
         return ""
     agree = [item.name for item in comparisons if item.cost.is_usable and item.reference == used]
@@ -218,7 +227,7 @@ class _Libraries(Mapping):
         modules: Mapping[str, tvm.IRModule],
         how: EndToEnd,
         kept: str,
-        library: Any,
+        library: tvm.runtime.Module,
     ) -> None:
         self._modules, self._kept, self._library = modules, kept, library
         self._build, self._telling = how.ship or how.build, how.telling

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whole plans took, in the store beside the costs of candidates: so a search that was killed
+"""Times of whole plans, in the store beside the costs of candidates: so a search that was killed
 goes on where it was. Test: plans/graph_search/test_search.py.
 
 Key: the module without the values of weights, the plan's parts, and all that its build depends on:
@@ -36,12 +36,12 @@ class PlanRow:
         return self.options
 
     def Summary(self) -> str:
-        """One line for logs."""
+        """Return one line for logs."""
         return f"plan {self.hash[:8]} of {self.label}"
 
 
 class KnownPlans:
-    """What plans of one module took, by the keys of PlanSpace; without a store it knows none.
+    """The times of plans of one module, by the keys of PlanSpace; without a store it knows none.
 
     module: what tells the module from others. options: what its builds depend on. is_quiet: asked
     where a plan was measured beside other programs, which serves only while there are such.
@@ -60,7 +60,7 @@ class KnownPlans:
         self._options = json.dumps(options, sort_keys=True)
 
     def look_up(self, key: str) -> Cost | None:
-        """The cost of a plan, None where it has to be measured."""
+        """Return the cost of a plan, None where it has to be measured."""
         if self._store is None:
             return None
         return self._store.look_up([self._row(key, "")], self._is_quiet)[0]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How whole plans are built and measured end to end, the same for the guard and for the search.
+"""Builds and measurements of whole plans end to end, the same for the guard and for the search.
 
 Test: plans/graph_search/test_guard.py.
 """
@@ -66,13 +66,13 @@ class Inputs(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """Right outputs, those of all sets one set after the other, on these inputs. tolerance: how far
-    off them others may be where rounding alone takes them further than the model's types say.
-    is_of_import: whether the import is known to give them, and its 64 bits may judge, too."""
+    """Right outputs on these inputs."""
 
     inputs: Inputs
-    outputs: Sequence[np.ndarray]
+    outputs: Sequence[np.ndarray]  # those of all sets, one set after the other
+    # how far others may be off where rounding alone takes them further than types say
     tolerance: float = 0.0
+    # whether the import is known to give them, and its 64 bits may judge, too
     is_of_import: bool = True
 
 
@@ -81,39 +81,36 @@ Comparer = Callable[[Sequence[Contestant], RightOutputs, RaceOptions], list[Comp
 
 @dataclasses.dataclass(frozen=True)
 class EndToEnd:
-    """How the whole plans of a module are built and measured.
+    """The way in which the whole plans of a module are built and measured."""
 
-    build(module) -> library, of the executor that is named, of a model ``mod_name``. samples:
-    inputs by name; the others are made up with ``seed``. accuracy_budget: how far outputs may be
-    off of plans with parts of backends that trade accuracy. imports: modules that the processes
-    import. compiler: links the libraries, where the host's does not do. comparer: measures them, as
-    `compared` does, which is the default. is_here: whether that is on this machine.
-    ship(module) -> a library of the same code as it is deployed, where those of ``build`` are for
-    files alone. telling(plan) -> shows, around a block, that a plan is built after all.
-    limit: where it is set a fork builds the guard's plans, so that one that hangs or crashes does
-    not take the others along, and rounds end in time. truth: what the outputs are to be, and on
-    which inputs. exact(inputs) -> outputs that were computed with 64 bits, or None, asked where
-    outputs differ.
-    """
-
+    # module -> library, of the executor that is named, of a model ``mod_name``
     build: Callable[[tvm.IRModule], Any]
+    # inputs by name; the others are made up with ``seed``
     samples: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict)
     seed: int = 0
+    # of the outputs of plans with parts of backends that trade accuracy
     accuracy_budget: float = 0.0
-    imports: Sequence[str] = ()
+    imports: Sequence[str] = ()  # modules that the processes import
     mod_name: str = "default"
-    compiler: str = ""
+    compiler: str = ""  # links the libraries, where the host's does not do
+    # measures them, as `compared` does, which is the default
     comparer: Comparer | None = None
-    is_here: bool = False
+    is_here: bool = False  # whether they are measured on this machine
+    # module -> a library of the same code as it is deployed, where those of ``build`` are for files
+    # alone
     ship: Callable[[tvm.IRModule], Any] | None = None
     executor: str = GRAPH
+    # plan -> shows, around a block, that a plan is built after all
     telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    # where it is set a fork builds the guard's plans, so that one that hangs or crashes does not
+    # take the others along, and rounds end in time
     limit: TimeLimit = NO_LIMIT
-    truth: Truth | None = None
+    truth: Truth | None = None  # what the outputs are to be, and on which inputs
+    # inputs -> outputs that were computed with 64 bits, or None; asked where outputs differ
     exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
 
     def inputs_of(self, reference: tvm.IRModule) -> Inputs:
-        """Inputs of a plan. GuardUnavailable when they cannot be made up."""
+        """Return the inputs of a plan. GuardUnavailable when they cannot be made up."""
         has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
         has_ways = self.executor == VM and has_several_ways(reference)
         sets = SETS if has_ways and has_made_up else 0
@@ -130,8 +127,8 @@ class EndToEnd:
 
     @contextlib.contextmanager
     def opened(self, reference: tvm.IRModule) -> Iterator[Scratch]:
-        """Files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot be
-        made up; MachineError without a C++ compiler or without room for temporary files."""
+        """Open files for the block, with the inputs of a plan. GuardUnavailable when inputs cannot
+        be made up; MachineError without a C++ compiler or without room for temporary files."""
         inputs = self.truth.inputs if self.truth else self.inputs_of(reference)
         if not self.compiler:
             require_compiler()
@@ -154,8 +151,8 @@ class EndToEnd:
         on_plan: Callable[[str, int], None] = lambda name, done: None,
         weights: SharedWeights | None = None,
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
-        """Files by plan, a failed comparison for each plan that has none, and the libraries, None
-        for one that a fork has built.
+        """Make files by plan, a failed comparison for each plan that has none, and the libraries,
+        None for one that a fork has built.
 
         weights: where those of all plans go, which are in each file otherwise.
         """
@@ -236,16 +233,14 @@ class Linked(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Scratch:
-    """A folder for libraries, a file of inputs, whether any of these is made up, and how many sets
-    of them are stacked there (0: one, which is not); a file of right outputs, "" where nobody knows
-    them, and what computes outputs with 64 bits."""
+    """The files of one comparison."""
 
-    folder: str
-    inputs: str
-    has_made_up: bool
-    sets: int = 0
-    truth: str = ""
-    exact: Callable[[], Sequence[np.ndarray] | None] | None = None
+    folder: str  # for libraries
+    inputs: str  # a file of them
+    has_made_up: bool  # whether any input is made up
+    sets: int = 0  # of inputs that are stacked there; 0: one, which is not
+    truth: str = ""  # a file of right outputs, "" where nobody knows them
+    exact: Callable[[], Sequence[np.ndarray] | None] | None = None  # computes outputs with 64 bits
 
 
 def build_all(
@@ -276,7 +271,8 @@ def build_all(
 def link_all(
     libraries: Mapping[str, Any], folder: str, compiler: str, weights: SharedWeights | None = None
 ) -> tuple[dict[str, Linked], list[Comparison]]:
-    """Files of libraries by plan, and a failed comparison for each that cannot be linked."""
+    """Link files of libraries by plan; return them and a failed comparison for each that cannot be
+    linked."""
     files: dict[str, Linked] = {}
     failures = []
     options = {"cc": compiler} if compiler else {}
@@ -306,8 +302,8 @@ def link_all(
 def make_inputs(
     mod: tvm.IRModule, seed: int, samples: Mapping[str, np.ndarray], sets: int = 0
 ) -> dict[str, np.ndarray]:
-    """Inputs of the module's main by name: the samples, and normal random ones for the others; or
-    so many sets of them, stacked. GuardUnavailable where there can be none."""
+    """Make inputs of the module's main by name: the samples, and normal random ones for the others;
+    or so many sets of them, stacked. GuardUnavailable where there can be none."""
     generator = np.random.default_rng(seed)
     try:
         rows = describe_inputs(mod, samples)

@@ -26,44 +26,36 @@ _MOST_REPEATS = 50
 
 @dataclasses.dataclass(frozen=True)
 class PlanTrial:
-    """A plan that was tried.
+    """A plan that was tried."""
 
-    name: "trial-1" for the first. key: of its parts. label: its parts by backend. cost: what it
-    took, or how it failed. seconds: since the search began. best_seconds: what the best plan so far
-    takes, None before one ran. is_stored: whether an earlier search measured it.
-    """
-
-    name: str
-    key: str
-    label: str
-    cost: Cost
-    seconds: float
-    best_seconds: float | None
-    is_stored: bool
+    name: str  # "trial-1" for the first
+    key: str  # of its parts
+    label: str  # its parts by backend
+    cost: Cost  # what it took, or how it failed
+    seconds: float  # since the search began
+    best_seconds: float | None  # what the best plan so far takes, None before one ran
+    is_stored: bool  # whether an earlier search measured it
 
 
 @dataclasses.dataclass(frozen=True)
 class GraphSearch:
-    """How a search of whole plans went.
-
-    genes: groups of operators that it chose for. base: what the op-level plan
-    takes, which all were measured beside. ended: why it stopped. best: parts by function of the
-    best plans that ran, by their keys, the best first.
-    """
+    """The record of a search of whole plans."""
 
     strategy: str
-    genes: int = 0
+    genes: int = 0  # groups of operators that it chose for
     trials: tuple[PlanTrial, ...] = ()
-    base: float | None = None
-    ended: str = ""
+    base: float | None = None  # what the op-level plan takes, which all were measured beside
+    ended: str = ""  # why it stopped
+    # parts by function of the best plans that ran, by their keys, the best first
     best: Mapping[str, Parts] = dataclasses.field(default_factory=dict, repr=False)
 
     def placed(self) -> dict[str, Parts]:
-        """Parts by function of the plans that ran, by the names of their trials."""
+        """Return the parts by function of the plans that ran, by the names of their trials."""
         return {trial.name: self.best[trial.key] for trial in self.trials if trial.key in self.best}
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values: `trials` in the order in which they were tried; times in seconds."""
+        """Return it as JSON values: `trials` in the order in which they were tried; times in
+        seconds."""
         return {
             "strategy": self.strategy,
             "genes": self.genes,
@@ -86,33 +78,46 @@ class GraphSearch:
         }
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Options of a search of whole plans."""
+
+    strategy: str
+    population: int  # plans at a time
+    trials: int  # plans at most
+    seconds: float  # about so many for all
+    seed: int
+
+
 def search_plans(
     space: PlanSpace,
     measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
     known: KnownPlans,
+    options: SearchOptions,
     *,
-    strategy: str,
-    population: int,
-    trials: int,
-    seconds: float,
-    seed: int,
     clock: Callable[[], float] = time.monotonic,
     on_trials: Callable[[int], None] | None = None,
 ) -> GraphSearch:
-    """Try up to `trials` plans, `population` at a time, in about so many seconds.
+    """Try plans as the options say.
 
     `measure` answers for plans by key. The first seed of the space is the plan that the others are
     measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
     cannot be measured; what was found before stands.
     """
     began = clock()
-    search = Search(space.choices, space.seeds(), strategy, population=population, seed=seed)
+    search = Search(
+        space.choices,
+        space.seeds(),
+        options.strategy,
+        population=options.population,
+        seed=options.seed,
+    )
     costs: dict[str, Cost] = {}
     parts_of: dict[str, Parts] = {}
     history: list[PlanTrial] = []
 
     def is_over() -> bool:
-        return clock() - began >= seconds
+        return clock() - began >= options.seconds
 
     def next_plans(count: int) -> dict[str, list[Genome]]:
         """Genomes of plans that are new, by key; those of known plans are told at once."""
@@ -132,11 +137,11 @@ def search_plans(
         return found
 
     ended = "all trials were made"
-    while len(history) < trials:
+    while len(history) < options.trials:
         if is_over():
             ended = "its time was over"
             break
-        batch = next_plans(min(population, trials - len(history)))
+        batch = next_plans(min(options.population, options.trials - len(history)))
         if not batch:
             ended = "its time was over" if is_over() else "it found no other plan"
             break
@@ -164,5 +169,10 @@ def search_plans(
     order = sorted(ran, key=lambda key: ran[key])
     base = history[0].cost.seconds if history else None
     return GraphSearch(
-        strategy, len(space.genes), tuple(history), base, ended, {k: parts_of[k] for k in order}
+        options.strategy,
+        len(space.genes),
+        tuple(history),
+        base,
+        ended,
+        {k: parts_of[k] for k in order},
     )

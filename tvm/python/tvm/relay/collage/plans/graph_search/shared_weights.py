@@ -36,7 +36,7 @@ class SharedWeights:
             constant.data: None for constant in nodes_of(mod, relay.Constant)
         }
 
-    def export(self, library: Any, file: str, **options: Any) -> str:
+    def export(self, library: tvm.runtime.Module, file: str, **options: Any) -> str:
         """Write `library` to `file`; the file that says where its weights are, or "" for one that
         has them, since it is not made of what we know. `options` are those of export_library."""
         light = _without_weights(library)
@@ -71,10 +71,10 @@ class SharedWeights:
 
 
 def _without_weights(
-    library: Any,
+    library: tvm.runtime.Module,
 ) -> tuple[tvm.runtime.Module, list[tuple[str, list[tvm.nd.NDArray]]]] | None:
-    """The executor's factory without weights, and those of its parts by symbol; None where TVM
-    hands some module its weights."""
+    """Return the executor's factory without weights, and those of its parts by symbol; None where
+    TVM hands some module its weights."""
     if not isinstance(library, GraphExecutorFactoryModule):
         return None
     leaves = _leaves(library.lib)
@@ -102,14 +102,14 @@ def _without_weights(
 
 
 def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
-    """The modules that import no others: what is between only holds them together."""
+    """Return the modules that import no others: what is between only holds them together."""
     imported = module.imported_modules
     return [leaf for each in imported for leaf in _leaves(each)] if imported else [module]
 
 
 def _is_given_constants(module: tvm.runtime.Module) -> bool:
-    """Whether TVM hands the module constants that it asks for by name, or has to tell it that there
-    are none."""
+    """Return whether TVM hands the module constants that it asks for by name, or has to tell it
+    that there are none."""
     if not module.implements_function("get_const_vars"):
         return False
     if module.get_function("get_const_vars")():

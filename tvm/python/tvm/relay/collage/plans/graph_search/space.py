@@ -84,15 +84,15 @@ class PlanSpace:
             self.choices.append((APART, JOINED))
 
     def seeds(self) -> list[Genome]:
-        """The op-level optimum, the same joined, and what is nearest to the known plans: who runs
-        which gene, with parts as large as the costs make them."""
+        """Return the op-level optimum, the same joined, and what is nearest to the known plans: who
+        runs which gene, with parts as large as the costs make them."""
         if not self.genes:
             return []
         plain = [ANY] * len(self.genes)
         return [(*plain, APART), (*plain, JOINED), *map(self._genome_of, self._plans)]
 
     def _genome_of(self, parts: Parts) -> Genome:
-        """Each gene has the backend that runs its first node; what no part has is the host's."""
+        """Give each gene the backend that runs its first node; what no part has is the host's."""
         runs = {
             (function, node): part.backend
             for function, found in parts.items()
@@ -108,7 +108,7 @@ class PlanSpace:
         return (*wishes, APART)
 
     def parts_of(self, genome: Genome) -> Parts:
-        """The plan's parts by function."""
+        """Return the plan's parts by function."""
         wishes: dict[str, dict[str, list[int]]] = {name: {} for name in self._replans}
         for gene, allele in zip(self.genes, genome[:-1], strict=True):
             if allele != ANY:
@@ -129,7 +129,7 @@ class PlanSpace:
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def label_of(self, parts: Parts) -> str:
-        """For people, e.g. "3 dnnl, 1 openvino"."""
+        """Name the plan for people, e.g. "3 dnnl, 1 openvino"."""
         counts = Counter(p.backend for found in parts.values() for p in self._external(found))
         return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "tvm"
 
@@ -143,7 +143,8 @@ def plan_again(
     join: bool = False,
     part_seconds: float = 0.0,
 ) -> Replanned:
-    """Return the plan that follows a request (PlanRequest)."""
+    """Plan by nodes of which a backend should run each, and by what each part of an external
+    backend is charged; return the "parts" and the "seconds"."""
     request = PlanRequest(wish or {}, join, part_seconds)
     return Replanned(**json.loads(str(replan(json.dumps(request._asdict())))))
 

@@ -57,8 +57,8 @@ class PlanTrials:
     def measure(
         self, modules: Mapping[str, tvm.IRModule], on_wait: OnWait | None = None
     ) -> dict[str, Cost]:
-        """What each module takes, or how it fails; `on_wait` is told of waiting for the CPUs.
-        GuardUnavailable when the reference fails."""
+        """Measure what each module takes, or how it fails; `on_wait` is told of waiting for the
+        CPUs. GuardUnavailable when the reference fails."""
         with tempfile.TemporaryDirectory(dir=self._scratch.folder) as folder:
             with cpus_for_building(on_wait):
                 reference = self._link_reference()
@@ -86,7 +86,7 @@ class PlanTrials:
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 
     def _link_reference(self) -> Linked:
-        """The reference's file, which serves all batches."""
+        """Return the reference's file, which serves all batches."""
         if self._file is None:
             files, failures, _ = self._how.make_files(
                 {_REFERENCE: self._reference}, self._scratch.folder, weights=self._weights

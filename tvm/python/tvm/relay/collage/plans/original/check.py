@@ -54,16 +54,11 @@ _logger = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Agreement:
-    """How outputs agree with those of a model's original file.
+    """The agreement of outputs with those of a model's original file."""
 
-    by: the runtime that ran the file, with its version; "" where none did. error: max|a-b| /
-    max|b|, None where nothing was compared. why: what kept it from that, or what is to be known of
-    an error over the tolerance.
-    """
-
-    by: str = ""
-    error: float | None = None
-    why: str = ""
+    by: str = ""  # the runtime that ran the file, with its version; "" where none did
+    error: float | None = None  # max|a-b| / max|b|, None where nothing was compared
+    why: str = ""  # what kept it from that, or what is to be known of an error over the tolerance
 
     def Summary(self) -> str:
         if self.error is None:
@@ -75,12 +70,11 @@ class Agreement:
 
 @dataclasses.dataclass(frozen=True)
 class Original:
-    """What was found of a module's original: the truth is None where nobody can be judged by it.
-    model: its file or ONNX model."""
+    """The findings about a module's original."""
 
     agreement: Agreement
-    truth: Truth | None = None
-    model: Any = None
+    truth: Truth | None = None  # None where nobody can be judged by it
+    model: Any = None  # its file or ONNX model
 
 
 def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> Original:
@@ -140,8 +134,8 @@ class _Runs:
         save_arrays(self.inputs, inputs.arrays)
 
     def file(self, file: str) -> tuple[str, list[str], list[np.ndarray]]:
-        """The runtime, and the file's outputs, with their names where these are known. Unsupported
-        says why there are none."""
+        """Run the file; return the runtime, and the outputs, with their names where these are
+        known. Unsupported says why there are none."""
         outputs = os.path.join(self._folder, "outputs.npz")
         arguments = {"model": file, "inputs": self.inputs, "outputs": outputs, "sets": self._sets}
         worker = WorkerProcess()
@@ -178,7 +172,7 @@ def _name_of(model: Any) -> str:
 
 
 def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -> list[np.ndarray]:
-    """What the module computes, without any external code. Unsupported where TVM cannot build or
+    """Compute the module's outputs without any external code. Unsupported where TVM cannot build or
     run it."""
     seconds = _seconds(how.limit)
     try:
@@ -208,8 +202,9 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
 def _evaluated(
     mod: tvm.IRModule, inputs: Inputs, folder: str, seconds: float, exact: bool = False
 ) -> list[np.ndarray]:
-    """Outputs of a module, those of all sets one set after the other; see costs.reference. A fork
-    computes them: an operator may read memory that is not its own. Unsupported where it cannot."""
+    """Compute the outputs of a module, those of all sets one set after the other; see
+    costs.reference. A fork computes them: an operator may read memory that is not its own.
+    Unsupported where it cannot."""
     names = [param.name_hint for param in mod["main"].params]
     builder = MeasureOptions().builder
     file = os.path.join(folder, "evaluated.npz")
@@ -229,7 +224,7 @@ def _evaluated(
 def exact_outputs(
     mod: tvm.IRModule, inputs: Inputs, limit: TimeLimit = NO_LIMIT
 ) -> list[np.ndarray] | None:
-    """Outputs of a module computed with 64 bits; None where that cannot be."""
+    """Compute the outputs of a module with 64 bits; None where that cannot be."""
     with make_scratch() as folder:
         try:
             seconds = min(_SECONDS, limit.left())
@@ -257,7 +252,8 @@ def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float)
 
 
 def _in_fork(task: Callable[[], Any], seconds: float) -> Any:
-    """What a task answers that a fork does. Unsupported where it fails, dies or takes longer."""
+    """Return what a task answers that a fork does. Unsupported where it fails, dies or takes
+    longer."""
     reply = run_in_forks({"task": task}, lambda _: seconds)["task"]
     return _value(reply, "it cannot be computed operator by operator")
 
@@ -274,7 +270,7 @@ def _errors(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray]) -> list[fl
 
 
 def _worst(own: Sequence[np.ndarray], outputs: Sequence[np.ndarray], names: Sequence[str]) -> str:
-    """Which output is furthest off, as the subject of a sentence."""
+    """Say which output is furthest off, as the subject of a sentence."""
     if len(own) != len(outputs):
         return f"there are {len(own)} outputs, not {len(outputs)}, which is"
     worst = int(np.argmax(_errors(own, outputs)))

@@ -107,8 +107,8 @@ def _show_values(model: onnx.ModelProto) -> list[str]:
 def _in_order(
     model: onnx.ModelProto, names: Sequence[str], mod: tvm.IRModule
 ) -> tuple[list[str], tvm.IRModule]:
-    """The names of the outputs, and a typed module that gives a tuple of them, in the order of the
-    nodes, in which they are then computed: the model's own come first otherwise."""
+    """Return the names of the outputs, and a typed module that gives a tuple of them, in the order
+    of the nodes, in which they are then computed: the model's own come first otherwise."""
     inside = [name for node in model.graph.node for name in node.output]
     place = {name: k for k, name in enumerate(inside)}
     order = sorted(range(len(names)), key=lambda k: place.get(names[k], -1))

@@ -22,11 +22,11 @@ Arrays = Mapping[str, np.ndarray]
 
 
 class _Opened(NamedTuple):
-    """A model to run: its runtime's name and version, the names of its outputs where these are
-    known, and arrays by name -> outputs, sequences of tensors among them."""
+    """A model to run."""
 
-    by: str
-    names: Sequence[str]
+    by: str  # its runtime's name and version
+    names: Sequence[str]  # of its outputs, where these are known
+    # arrays by name -> outputs, sequences of tensors among them
     run: Callable[[Arrays], Sequence[Any]]
 
 
@@ -130,7 +130,7 @@ def _tflite(model: str) -> _Opened:
 
 
 def _imported(*names: str) -> Any:
-    """The first of the modules that is installed."""
+    """Import the first of the modules that is installed."""
     for name in names:
         try:
             return importlib.import_module(name)
@@ -141,7 +141,7 @@ def _imported(*names: str) -> Any:
 
 
 def _leaves(value: Any) -> list[Any]:
-    """The tensors of tuples, lists and dicts."""
+    """Return the tensors of tuples, lists and dicts."""
     fields = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(fields, list | tuple):
         return [value]
@@ -149,7 +149,7 @@ def _leaves(value: Any) -> list[Any]:
 
 
 def _flat(outputs: Sequence[Any]) -> list[np.ndarray]:
-    """Outputs as arrays. Unsupported for what is no tensor, and no sequence of them."""
+    """Return outputs as arrays. Unsupported for what is no tensor, and no sequence of them."""
     found = _leaves(list(outputs))
     if not all(isinstance(each, np.ndarray) and each.dtype != object for each in found):
         raise Unsupported("one of its outputs is no tensor of numbers")

@@ -37,7 +37,8 @@ def save_placement(placement: Any, path: str | os.PathLike) -> None:
 
 
 def read_placement_file(cls: type[Data], path: str | os.PathLike) -> Data:
-    """The placement, of that class, in a file that `save_placement` wrote; it is never changed.
+    """Read the placement, of that class, in a file that `save_placement` wrote; it is never
+    changed.
 
     PlacementError says what is wrong with it.
     """

@@ -21,12 +21,13 @@ Data = TypeVar("Data")
 
 
 def to_json(placement: Any) -> dict[str, Any]:
-    """A placement as JSON values (tuples are lists there)."""
+    """Return a placement as JSON values (tuples are lists there)."""
     return {"format": PLACEMENT_FORMAT, "version": VERSION, **dataclasses.asdict(placement)}
 
 
 def from_json(cls: type[Data], value: Any) -> Data:
-    """The placement, of that class, of JSON values; PlacementError says where they are none."""
+    """Read the placement, of that class, of JSON values; PlacementError says where they are
+    none."""
     if not isinstance(value, dict) or value.get("format") != PLACEMENT_FORMAT:
         raise PlacementError(f"it is no placement: its format is not {PLACEMENT_FORMAT!r}", "file")
     if value.get("version") != VERSION:
@@ -43,7 +44,7 @@ def from_json(cls: type[Data], value: Any) -> Data:
 
 
 def schema(cls: type) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of a file that holds a placement of that class."""
+    """Return the JSON Schema (draft 2020-12) of a file that holds a placement of that class."""
     defs: dict[str, Any] = {}
     top = describe_class(cls, defs)
     head = {"format": {"const": PLACEMENT_FORMAT}, "version": {"const": VERSION}}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import tvm
 import tvm_collage
+from tvm.target import Target
 
 from ...backends import find_backend
 from ...compile.target import maskable_features
@@ -22,14 +22,14 @@ from .types import Machine, MadeWith, Placement, Tuning
 
 
 def made_with_now(
-    host: Any,
+    host: Target,
     backends: Iterable[str],
     opt_level: int,
     machine: Machine | None = None,
     tuning: Tuning | None = None,
 ) -> MadeWith:
-    """What a placement for the host target with parts of these backends would be made with; on
-    `machine`, or else on this one."""
+    """Return what a placement for the host target with parts of these backends would be made with;
+    on `machine`, or else on this one."""
     versions = {name: backend_version(name) for name in sorted(set(backends))}
     return MadeWith(
         tvm_collage.__version__,
@@ -43,7 +43,7 @@ def made_with_now(
 
 
 def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
-    """What a placement of `mod` (typed) notes of records: those that its kernels may use."""
+    """Return what a placement of `mod` (typed) notes of records: those that its kernels may use."""
     return _noted(records.of_module(mod))
 
 
@@ -52,23 +52,25 @@ def _noted(used: TuningRecords) -> Tuning:
 
 
 def current_opt_level() -> int:
-    """That of the current PassContext, which decides about the passes before partitioning."""
+    """Return the level of the current PassContext, which decides about the passes before
+    partitioning."""
     return int(tvm.transform.PassContext.current().opt_level)
 
 
 def backend_version(name: str) -> str:
-    """The version of an external backend; "" for one that has none or only a pattern table."""
+    """Return the version of an external backend; "" for one that has none or only a pattern
+    table."""
     backend = find_backend(name)
     return backend.version() if backend else ""
 
 
 def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
-    """CPU, vector instructions and threads of this process."""
+    """Describe CPU, vector instructions and threads of this process."""
     features = tuple(sorted(maskable_features() & read_cpu_flags(cpuinfo)))
     return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
 
 
-def differences(placement: Placement, host: Any, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
+def differences(placement: Placement, host: Target, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
     """(kind, what differs) of versions, machine, target and the tuning records that are in force
     for `mod`: here first, then in the placement."""
     then = placement.made_with

@@ -146,7 +146,12 @@ def part_candidates(
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
             candidate = candidate_module(
-                mod, backend, str(host), build_options(), part.label, records, kernels=kernels
+                with_kernels(deployable_module(mod), kernels),
+                backend,
+                str(host),
+                build_options=build_options(),
+                label=part.label,
+                tuning=records,
             )
             found.append(PartCandidate(part, mod, candidate))
     return found

@@ -11,10 +11,10 @@ import dataclasses
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
+from tvm.target import Target
 
 from ...costs.kernel import KernelChoice, with_kernels
 from ...errors import PlacementError
@@ -32,7 +32,7 @@ _logger = logging.getLogger(__name__)
 def apply_placement(
     mod: tvm.IRModule,
     placement: Placement,
-    host: Any,
+    host: Target,
     external: Iterable[str],
     allow: Sequence[str] = (),
 ) -> tvm.IRModule:
@@ -48,8 +48,9 @@ def apply_placement(
 
 
 def as_deployed(mod: tvm.IRModule, kernels: Sequence[KernelChoice]) -> tvm.IRModule:
-    """A plan's module (typed) whose parts say how they run where it is deployed, which candidates
-    that are measured alone do not: by which kernels, and whether nothing else computes."""
+    """Return a plan's module (typed) whose parts say how they run where it is deployed, which
+    candidates that are measured alone do not: by which kernels, and whether nothing else
+    computes."""
     return mark_lone_part(with_kernels(mod, kernels))
 
 
@@ -61,7 +62,8 @@ def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm
 def part_modules(
     mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]
 ) -> dict[str, list[tvm.IRModule]]:
-    """For each part, by function, the module that is measured for it. Errors are `rewrite`'s."""
+    """Return for each part, by function, the module that is measured for it. Errors are
+    `rewrite`'s."""
     modules = get_global_func("collage.PartModules")(mod, _as_json(parts))
     return {str(name): list(made) for name, made in modules.items()}
 
@@ -69,7 +71,7 @@ def part_modules(
 def check_placement(
     mod: tvm.IRModule,
     placement: Placement,
-    host: Any,
+    host: Target,
     external: Iterable[str],
     allow: Sequence[str] = (),
 ) -> None:
@@ -91,8 +93,8 @@ def check_placement(
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
 
-def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
-    """The parts by function for the pass that compiles `mod`; `placement_allow` holds."""
+def read_placement(path: str, mod: tvm.IRModule, config: tvm.target.CompilationConfig) -> str:
+    """Return the parts by function for the pass that compiles `mod`; `placement_allow` holds."""
     placement = load_placement(str(path))
     external = [t.kind.name for t in config.primitive_targets if is_external(t)]
     if placement.original:
@@ -108,7 +110,8 @@ def read_placement(path: str, mod: tvm.IRModule, config: Any) -> str:
 
 
 def _check_backends(placement: Placement, host: str, external: list[str]) -> None:
-    """What a backend gets functions of is for a target of this build; the rest is for none."""
+    """Check that what a backend gets functions of is for a target of this build; the rest is for
+    none."""
     for function in placement.functions:
         for number, part in enumerate(function.parts):
             if not part.is_compiled or (part.backend == host and not part.is_primitive):
@@ -149,7 +152,7 @@ def _check_function(
 
 
 def _module_difference(here: PlacedFunction, there: PlacedFunction) -> str:
-    """The first operator that differs, and how; else the first node."""
+    """Return the first operator that differs, and how; else the first node."""
     count = ""
     if len(here.nodes) != len(there.nodes):
         count = f"has {len(here.nodes)} nodes, not {len(there.nodes)}; it "
@@ -201,12 +204,12 @@ def _refuse(kind: str, text: str, allow: Sequence[str]) -> None:
 
 
 def parts_of(placement: Placement) -> dict[str, Sequence[PlacedPart]]:
-    """Its parts by function."""
+    """Return the placement's parts by function."""
     return {function.name: function.parts for function in placement.functions}
 
 
 def _as_json(parts_of: Mapping[str, Sequence[PlacedPart]]) -> str:
-    """Parts as relay/placement.h takes them."""
+    """Write parts as relay/placement.h takes them."""
     return json.dumps(
         {name: [dataclasses.asdict(part) for part in parts] for name, parts in parts_of.items()}
     )

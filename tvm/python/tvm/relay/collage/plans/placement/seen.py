@@ -90,7 +90,8 @@ class SeenPlans:
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
-    """The parts of a function that a plan has. PlacementError for a place where none stands."""
+    """Return the parts of a function that a plan has. PlacementError for a place where none
+    stands."""
     places = list(places)
     wrong = [place for place in places if not 0 <= place < len(parts)]
     if wrong:
@@ -103,8 +104,8 @@ def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str)
 
 
 def can_be_saved(placement: Placement) -> bool:
-    """Whether a file can hold it: an attribute of a composite may be what none holds. Nodes, the
-    same of all plans, are not looked at: a search of whole plans may have tried hundreds."""
+    """Return whether a file can hold it: an attribute of a composite may be what none holds. Nodes,
+    the same of all plans, are not looked at: a search of whole plans may have tried hundreds."""
     functions = tuple(dataclasses.replace(f, nodes=()) for f in placement.functions)
     with contextlib.suppress(PlacementError):
         from_json(Placement, to_json(dataclasses.replace(placement, functions=functions)))
@@ -120,7 +121,7 @@ class _Table:
         self._place_of: dict[str, int] = {}  # by all that is in a part, which may hold lists
 
     def places(self, parts: Iterable[PlacedPart]) -> tuple[int, ...]:
-        """Where these stand, new ones at the end."""
+        """Return where these stand; add new ones at the end."""
         return tuple(map(self._place, parts))
 
     def _place(self, part: PlacedPart) -> int:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a placement holds (RFC 0062's chosen partitions, with their costs), as plain data.
+"""The records of a placement (RFC 0062's chosen partitions, with their costs), as plain data.
 
 The fields here are the file's format: json_form.py reads, writes and describes them from these
 classes alone. Test: plans/placement/test_file.py.
@@ -48,13 +48,14 @@ class PlacedPart:
 
     @property
     def is_compiled(self) -> bool:
-        """Whether the backend gets a function of it: the part itself or a composite inside."""
+        """Return whether the backend gets a function of it: the part itself or a composite
+        inside."""
         return self.is_primitive or bool(self.composites)
 
 
 @dataclasses.dataclass(frozen=True)
 class Node:
-    """What stood at an index of the function, to say what differs when the module does."""
+    """The node at an index of the function, to say what differs when the module does."""
 
     text: str = described("operator or kind of node, and the indexes that it reads")
     types: str = described("element type and shape, several for a tuple")
@@ -110,7 +111,7 @@ class Tuning:
 
 @dataclasses.dataclass(frozen=True)
 class MadeWith:
-    """What the placement was made with; a difference is refused unless it is allowed."""
+    """The circumstances of a placement; a difference is refused unless it is allowed."""
 
     collage: str = described("version of tvm-collage")
     tvm: str = described("version of TVM and of its LLVM")
@@ -148,7 +149,7 @@ class Placement:
     )
 
     def Summary(self) -> str:
-        """One line: the plan, its parts by backend, what it was made with."""
+        """Return one line: the plan, its parts by backend, what it was made with."""
         parts = [part for function in self.functions for part in function.parts]
         counts = Counter(part.backend for part in parts if part.is_compiled)
         shown = ", ".join(f"{count} on {name}" for name, count in sorted(counts.items()))
@@ -162,11 +163,11 @@ class Placement:
         )
 
     def function(self, name: str) -> PlacedFunction:
-        """The function of that name. KeyError when the placement has none."""
+        """Return the function of that name. KeyError when the placement has none."""
         return {function.name: function for function in self.functions}[name]
 
     def to_json(self) -> dict[str, Any]:
-        """As JSON values, in the form of docs/placement.schema.json."""
+        """Return it as JSON values, in the form of docs/placement.schema.json."""
         return to_json(self)
 
     def save(self, path: str | os.PathLike) -> None:
