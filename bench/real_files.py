@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What does Collage make of ONNX files that others wrote: is each right, and how fast?
+"""Run ONNX files that others wrote through Collage: is each right, and how fast?
 
     python bench/real_files.py                           # it goes on where it stopped
     python bench/real_files.py --only magika,silero-vad  # packages, or files as magika/model.onnx

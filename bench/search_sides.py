@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What runs in the processes of bench/search.py: a net prepared and saved, our pass, and TVM's own
+"""Processes of bench/search.py: a net prepared and saved, our pass, and TVM's own
 prototype of Collage. Modules in files have zeros for weights, whose values no search reads.
 Test: bench/test_search.py, bench/test_search_stock.py.
 """

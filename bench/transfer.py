@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What schedules of other nets gain, beside Ansor's own search in the same time and for long.
+"""Measure what schedules of other nets gain, beside Ansor's own search in the same time and for
+long.
 
     python bench/transfer.py --nets resnet18,alexnet --trials 64 --budget 600   # again to go on
 

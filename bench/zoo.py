@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How fast are nets with Collage? Each is tried in a process of its own, as deep as is asked.
+"""Measure how fast nets are with Collage. Each is tried in a process of its own, as deep as is
+asked.
 
     python bench/zoo.py --nets all                              # it goes on where it stopped
     python bench/zoo.py --draw 12 --seed 7                      # before and after a larger change

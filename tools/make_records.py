@@ -127,8 +127,8 @@ def worth_shipping(net: Path, log: Path, options: argparse.Namespace) -> set[str
 
 
 def that_count(log: Path) -> set[str]:
-    """The kernels of a log, by workload, that take a share of their net's time that counts: each as
-    fast as its best trial, and as often as the net runs it."""
+    """Return the kernels of a log, by workload, that take a share of their net's time that counts:
+    each as fast as its best trial, and as often as the net runs it."""
     from tvm.relay.collage.tuning.log import kernels_of
     from tvm.relay.collage.tuning.transfer.log import read_ansor
     from tvm.relay.collage.tuning.transfer.sources import distil
@@ -190,7 +190,7 @@ def write(logs: list[Path], faster: set[str], path: Path, best: int = 1) -> int:
 
 
 def _least_trials(log: Path) -> int:
-    """Of the kernel of a log that has the fewest."""
+    """Return the trials of the kernel of a log that has the fewest."""
     from tvm.relay.collage.tuning.log import kernels_of
     from tvm.relay.collage.tuning.transfer.log import read_ansor
 

@@ -1,3 +1,3 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks share: processes of their own, sides beside each other, records, tables and
-arguments. Each file names its test."""
+"""The parts that benchmarks share: processes of their own, sides beside each other, records, tables
+and arguments. Each file names its test."""

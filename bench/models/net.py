@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a net of the benchmarks is: a builder, the published figures, inputs to run it on.
+"""A net of the benchmarks: a builder, the published figures, inputs to run it on.
 
 Test: bench/test_models.py.
 """

@@ -32,7 +32,7 @@ class Tensor:
         return self.kind >= onnx.TensorProto.BFLOAT16
 
     def numbers(self, bits: np.ndarray) -> np.ndarray:
-        """What bits of this type mean where their own order is not enough to compare them."""
+        """Return what bits of this type mean where their own order is not enough to compare them."""
         if self.kind == onnx.TensorProto.BFLOAT16:
             return (bits.astype("uint32") << 16).view("float32")
         return bits
@@ -51,7 +51,7 @@ class Case:
         return onnx.load(Path(self.folder) / "model.onnx")
 
     def inputs(self) -> dict[str, Tensor]:
-        """By name; none where one of them is no array of numbers."""
+        """Return the arrays by name; none where one of them is no array of numbers."""
         values = self.model().graph.input
         if any(map(_why_not_plain, values)):
             return {}
@@ -85,7 +85,7 @@ def all_cases() -> list[Case]:
 
 
 def why_not_plain(model: onnx.ModelProto) -> str:
-    """Which input or output is no array of numbers; "" where all are."""
+    """Name the input or output that is no array of numbers; "" where all are."""
     return next(filter(None, map(_why_not_plain, [*model.graph.input, *model.graph.output])), "")
 
 
@@ -98,8 +98,8 @@ def _why_not_plain(value: onnx.ValueInfoProto) -> str:
 
 
 def difference(found: Sequence[np.ndarray], right: Sequence[Tensor], case: Case) -> str:
-    """How outputs differ from right ones by more than the case's tolerance, or in their types and
-    shapes alone where the values are of chance; "" if they do not."""
+    """Say how outputs differ from right ones by more than the case's tolerance, or in their types
+    and shapes alone where the values are of chance; "" if they do not."""
     if len(found) != len(right):
         return f"{len(found)} outputs for {len(right)}"
     is_random = any(map(_is_random, case.model().graph.node))
@@ -113,7 +113,7 @@ def difference(found: Sequence[np.ndarray], right: Sequence[Tensor], case: Case)
 
 
 def _is_random(node: onnx.NodeProto) -> bool:
-    """Whether each library gives others: also where a Dropout may be in training."""
+    """Tell whether each library gives others: also where a Dropout may be in training."""
     return node.op_type in _DRAWING or (node.op_type == "Dropout" and len(node.input) > 2)
 
 
@@ -125,7 +125,7 @@ def _form_difference(ours: np.ndarray, wanted: Tensor) -> str:
 
 
 def _value_difference(ours: np.ndarray, wanted: Tensor, case: Case) -> str:
-    """Where arrays of the same type and shape differ most."""
+    """Say where arrays of the same type and shape differ most."""
     ours, right = wanted.numbers(ours), wanted.numbers(wanted.array)
     is_close = np.isclose(ours, right, case.rtol, case.atol, equal_nan=True)
     if is_close.all():

@@ -37,7 +37,7 @@ def session_of(model: onnx.ModelProto) -> Callable[[dict[str, Tensor]], Sequence
 
 
 def _value_of(tensor: Tensor) -> OrtValue:
-    """By its memory where numpy lacks the type."""
+    """Take an array by its memory where numpy lacks the type."""
     bits = tensor.array
     if not tensor.is_bits:
         return OrtValue.ortvalue_from_numpy(bits)

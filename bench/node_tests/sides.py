@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of a case on each side: Collage with TVM alone, or with external backends, and
+"""Each side of a case: Collage with TVM alone, or with external backends, and
 onnxruntime. Each function is called in a process of its own, which may die of it.
 
 Test: bench/test_conformance.py.
@@ -82,7 +82,7 @@ def _is_like_onnxruntime(outputs: Outputs, case: Case) -> bool:
 
 
 def _is_clean(error: Exception) -> bool:
-    """Whether it is one line that was written for users."""
+    """Tell whether it is one line that was written for users."""
     is_ours = isinstance(error, (CollageError, tvm.error.OpNotImplemented))
     text = str(error).strip()
     return is_ours and "\n" not in text and _UNCLEAN.search(text) is None

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which plan each column ships, and how fast that is: decided on every other round of one
-comparison and told by the rounds between, so that no plan is told by the luck that chose it.
+"""Judgement of which plan each column ships, and how fast that is: decided on every other round of
+one comparison and told by the rounds between, so that no plan is told by the luck that chose it.
 
 Test: bench/test_mixes.py.
 """

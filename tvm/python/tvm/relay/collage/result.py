@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage decided for a module. Test: test_optimizer.py, report/test_tables.py."""
+"""The decision of Collage for a module. Test: test_optimizer.py, report/test_tables.py."""
 
 from __future__ import annotations
 
@@ -149,7 +149,8 @@ class Result:
         self._built  # noqa: B018 - it is kept
 
     def runner(self) -> Runner:
-        """What ships as a fast function of arrays by name (docs/deploy.md), with memory of its own.
+        """Return what ships as a fast function of arrays by name (docs/deploy.md), with memory of
+        its own.
 
         Builds `mod` where `optimize` decided and no guard has built it. ExecutorError for a library
         of another runtime, ModuleError for a VM's function without fixed shapes.
@@ -178,7 +179,7 @@ class Result:
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
-        """What to_json gives, made once, since it takes long for a large net: to read alone."""
+        """Return what to_json gives, made once, since it takes long for a large net: to read alone."""
         return self.record.to_json()
 
     def to_json(self) -> dict[str, Any]:
@@ -206,7 +207,7 @@ class Result:
 
     @property
     def _short(self) -> Report:
-        """All that is told without graphs and placements, which take long."""
+        """Return all that is told without graphs and placements, which take long."""
         comparisons = self.guard.comparisons if self.guard else []
         singles = [item.name for item in comparisons if is_single(item.name)]
         plans = compare_plans(comparisons, singles, self.plan)

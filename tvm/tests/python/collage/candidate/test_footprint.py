@@ -6,9 +6,9 @@ import pytest
 import tvm
 from relay_text import parse
 from tvm import relay
+from tvm.relay.collage.candidate import footprint
 from tvm.relay.collage.candidate.footprint import bytes_in_turn, inner_bytes
 from tvm.relay.collage.candidate.weights import weight_bytes
-from tvm.relay.collage.candidate import footprint
 
 KB, MB = 1 << 10, 1 << 20
 # A value of 1024 numbers has 4 KB.

@@ -47,7 +47,7 @@ class Tolerance(NamedTuple):
 def mismatch(
     outputs: Iterable[np.ndarray], truth: Iterable[np.ndarray], tolerance: Tolerance
 ) -> str:
-    """Where outputs differ most and by how much; "" when they are within the tolerance.
+    """Say where outputs differ most and by how much; "" when they are within the tolerance.
 
     Nothing is asked where the reference is no finite number: what it stands for is not defined.
     """

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What Collage decided and why: a record (record.py), what is said of it (facts.py), and its forms:
-lines and tables in a terminal, a page, pictures, explanations. Test: report/.
-"""
+"""Reports of what Collage decided and why: a record (record.py), what is said of it (facts.py), and
+its forms: lines and tables in a terminal, a page, pictures, explanations. Test: report/."""
 
 from .dot import to_dot
 from .facts import agreement_line, doubt, explained_mark, head_lines

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a backend would cost in place of a plan's parts: its candidate, and the cheapest that was
+"""The costs of a backend in place of a plan's parts: its candidate, and the cheapest that was
 measured for the other operators of these parts.
 
 The cheapest are disjoint candidates that hold just these operators, found by a beam search.
@@ -55,8 +55,8 @@ class Instead:
 
     @property
     def more(self) -> float | None:
-        """By how many seconds it costs more than the parts, without transitions; None where a
-        cost is not known."""
+        """Return by how many seconds it costs more than the parts, without transitions; None where
+        a cost is not known."""
         if self.rest_seconds is None or self.here_seconds is None:
             return None
         return self.candidate.seconds + self.rest_seconds - self.here_seconds

@@ -36,12 +36,12 @@ class Box:
 
     @property
     def time(self) -> str:
-        """For people: "1.23 ms (busy)"."""
+        """Return it for people: "1.23 ms (busy)"."""
         return time_text(self.seconds, self.flags)
 
     @property
     def is_named(self) -> bool:
-        """Whether it is an input or the output, which has a name and no more."""
+        """Tell whether it is an input or the output, which has a name and no more."""
         return self.kind in ("input", "output")
 
 
@@ -63,7 +63,7 @@ class BoxGraph:
 
     @property
     def seconds(self) -> float:
-        """Of all parts that are known."""
+        """Return the sum of all parts that are known."""
         return sum(box.seconds or 0.0 for box in self.boxes)
 
     def order(self) -> list[int]:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Why each part runs where it does: for each node what could take it, at what cost, who refused it;
-and why this plan and not another. Docs: docs/report.md. Test: report/test_explain.py.
-"""
+"""Explanations why each part runs where it does: for each node what could take it, at what cost,
+who refused it; and why this plan and not another. Docs: docs/report.md. Test:
+report/test_explain.py."""
 
 from __future__ import annotations
 

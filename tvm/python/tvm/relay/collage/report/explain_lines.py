@@ -373,7 +373,8 @@ def _why_not_less(instead: InsteadRow, told: Explanation) -> str:
 
 
 class Operators:
-    """All operators of a function, by their nodes' indexes. `is_whole` cuts no list of ranges."""
+    """The operators of a function by their nodes' indexes. `is_whole` cuts no list of
+    ranges."""
 
     def __init__(self, nodes: Iterable[int], is_whole: bool = False) -> None:
         self._place_of = {node: place for place, node in enumerate(sorted(nodes))}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known of the nodes and parts of one function on each backend; a row that several of them
+"""Knowledge of the nodes and parts of one function on each backend; a row that several of them
 share is one object. For explain.py. Test: report/test_explain.py.
 """
 
@@ -34,7 +34,7 @@ Row = TypeVar("Row", CostedCandidate, Reason, Refusal)
 
 
 class NodeFacts:
-    """What is told of the nodes and parts of a function in a plan."""
+    """The facts of the nodes and parts of a function in a plan."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class NodeFacts:
 
     @property
     def has_parts(self) -> bool:
-        """Whether any kernel of it runs."""
+        """Tell whether any kernel of it runs."""
         return bool(self._parts)
 
     def parts(self) -> list[PartRow]:

@@ -79,7 +79,7 @@ class PartBackend:
 
 @dataclasses.dataclass(frozen=True)
 class PartRow:
-    """What runs as one in a plan."""
+    """A part, which runs as one in a plan."""
 
     function: str
     part: Part
@@ -92,7 +92,7 @@ class PartRow:
 
 @dataclasses.dataclass(frozen=True)
 class NodeBackend:
-    """What is known of a node on one backend."""
+    """The facts of a node on one backend."""
 
     backend: str
     has_it: bool  # runs it in the plan
@@ -122,7 +122,7 @@ class NodeRow:
 
 @dataclasses.dataclass(frozen=True)
 class PlaceRow:
-    """Where two plans differ."""
+    """A place where two plans differ."""
 
     function: str
     ops: tuple[str, ...]
@@ -133,7 +133,7 @@ class PlaceRow:
 
 @dataclasses.dataclass(frozen=True)
 class OtherPlan:
-    """Why another plan does not ship."""
+    """The reason why another plan does not ship."""
 
     plan: str
     text: str  # one sentence
@@ -172,7 +172,7 @@ class FunctionOperators:
 
 @dataclasses.dataclass(frozen=True)
 class Explanation:
-    """Why each part runs where it does, and why this plan and not another."""
+    """The reasons why each part runs where it does, and why this plan and not another."""
 
     head: tuple[str, ...]  # lines for people
     doubt: str  # likewise; "" for none

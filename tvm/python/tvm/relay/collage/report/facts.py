@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is said of a report, decided once for text, page and picture: times with what makes them
+"""Statements on a report, decided once for text, page and picture: times with what makes them
 doubtful, the three lines, reasons, names of operators, shapes and shares.
 
 Test: report/test_facts.py, report/test_times.py, plan/test_unplaced.py.
@@ -40,7 +40,7 @@ class Timed(Protocol):
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """What makes the seconds doubtful."""
+        """Return what makes the seconds doubtful."""
 
 
 # --- the three lines -----------------------------------------------------------------------------

@@ -25,7 +25,7 @@ PATTERNS = ("plain", "up", "dots", "across", "down", "cross", "rings")
 
 @dataclasses.dataclass(frozen=True)
 class Look:
-    """How a backend is drawn."""
+    """The look of a backend in drawings."""
 
     colour: str  # as #rrggbb
     pattern: str  # one of PATTERNS

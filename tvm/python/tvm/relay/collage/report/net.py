@@ -182,7 +182,8 @@ class Difference:
 
     @property
     def loss(self) -> float | None:
-        """By how many seconds the parts there take longer; None where a part was not measured."""
+        """Return by how many seconds the parts there take longer; None where a part was not
+        measured."""
         seconds = [_sum(self.there), _sum(self.here)]
         return None if None in seconds else seconds[0] - seconds[1]  # type: ignore[operator]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was decided for a module, and why, as one record: the form of a report's JSON.
+"""The decision for a module, and why, as one record: the form of a report's JSON.
 
 `make.py` makes it of a Result, `facts.py` says what is told of it, all else draws or writes it. The
 schema in docs/report.schema.json follows from these classes. Times are in seconds, nodes go by
@@ -26,7 +26,8 @@ _COUNT = {"minimum": 0}
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CostCounts:
-    """How many costs came from where, and how good they are; in JSON {} where none was needed."""
+    """Counts of costs by where they came from, and how good they are; in JSON {} where none was
+    needed."""
 
     measured: int = described("just now", 0, **_COUNT)
     from_store: int = described("by an earlier search on this machine", 0, **_COUNT)
@@ -45,7 +46,7 @@ class CostCounts:
 
 @dataclasses.dataclass(frozen=True)
 class WantedCosts(CostsAsked):
-    """How many costs the search of one function asked for."""
+    """Counts of the costs that the search of one function asked for."""
 
     never_needed: int = described(
         "distinct ones that no plan could win with, or that search_seconds cut", 0, **_COUNT
@@ -65,7 +66,7 @@ class Group:
 
     @property
     def is_known(self) -> bool:
-        """Whether they have seconds."""
+        """Tell whether they have seconds."""
         return self.status.has_seconds
 
 
@@ -83,7 +84,7 @@ class PartGroup(Group):
 
 @dataclasses.dataclass(frozen=True)
 class BackendShare:
-    """What a backend has of the op-level plan."""
+    """The share of a backend in the op-level plan."""
 
     backend: str = described("tvm for the host target")
     parts: int = described("how many", **_COUNT)
@@ -93,7 +94,7 @@ class BackendShare:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchedFunction:
-    """What the search decided for one function."""
+    """The decision of the search for one function."""
 
     function: str = described("the global function")
     nodes: int = described("how many its graph has", **_COUNT)
@@ -166,7 +167,7 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PlanSearch:
-    """What the search of whole plans tried."""
+    """The trials of the search of whole plans."""
 
     strategy: str = described("evolutionary, local or random")
     genes: int = described("groups of operators that plans may differ in", **_COUNT)
@@ -177,7 +178,7 @@ class PlanSearch:
 
 @dataclasses.dataclass(frozen=True)
 class OriginalAgreement:
-    """How outputs agree with those of the model's file."""
+    """The agreement of outputs with those of the model's file."""
 
     by: str = described("the runtime that ran the file, with its version; empty where none did")
     error: float | None = described("max|a-b| / max|b|; null where nothing was compared")
@@ -187,7 +188,7 @@ class OriginalAgreement:
 
 @dataclasses.dataclass(frozen=True)
 class Decision:
-    """What was measured for the decision that a replay is of."""
+    """The measurements for the decision that a replay is of."""
 
     plan: str = described("what shipped then")
     guard_skipped: str = described("as in the report")
@@ -197,7 +198,7 @@ class Decision:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
-    """What Collage decided for a module, and why."""
+    """The decision of Collage for a module, and why."""
 
     summary: str = described("one line")
     plan: str = described("what ships")
@@ -253,7 +254,7 @@ class Report:
 
     @property
     def chosen(self) -> ComparedPlan | None:
-        """What ships, as it was compared; None where it was not."""
+        """Return what ships, as it was compared; None where it was not."""
         return next((row for row in self.plans if row.is_chosen), None)
 
     @property

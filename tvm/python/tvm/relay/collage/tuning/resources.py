@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the steps of a search get: seconds, which several tasks share, and workers, whose kernels
-run here or on a device. Tests: tuning/test_resources.py, rpc/test_devices.py.
-"""
+"""Resources of the steps of a search: seconds, which several tasks share, and workers, whose
+kernels run here or on a device. Tests: tuning/test_resources.py, rpc/test_devices.py."""
 
 from __future__ import annotations
 

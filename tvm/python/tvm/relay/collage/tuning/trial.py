@@ -119,7 +119,7 @@ def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Device:
-    """Where a step's kernels run, if not in this process."""
+    """The place where a step's kernels run, if not in this process."""
 
     run: Callable[[Job], Reply]  # has the device reply to a job
     compiler: str  # links for it; "" for the usual one

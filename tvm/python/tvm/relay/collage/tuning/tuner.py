@@ -26,7 +26,7 @@ TRANSFERRED = "transferred"
 
 
 class CannotTravel(Exception):
-    """What is in force holds code or hides its records; the message names it."""
+    """The records in force hold code or are hidden; the message names it."""
 
 
 class TuningLogError(CollageError, ValueError):

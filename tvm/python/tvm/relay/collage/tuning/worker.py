@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does to tune: it names a candidate's tasks, and searches schedules for one of them.
+"""The work of a worker that tunes: it names a candidate's tasks, and searches schedules for one of
+them.
 
 Kernels are built and run in the worker itself, which is expendable: should one crash or hang, the
 log keeps the trials before. Test: tuning/test_search.py.

@@ -51,7 +51,8 @@ class Unplaced:
 
 @dataclasses.dataclass(frozen=True)
 class CostsAsked:
-    """How many costs of a function's candidates were asked for, wherever answers came from."""
+    """Counts of the costs of a function's candidates that were asked for, wherever answers came
+    from."""
 
     candidates: int = described("on backends", default=0, minimum=0)
     distinct: int = described("of these differ as computations", default=0, minimum=0)

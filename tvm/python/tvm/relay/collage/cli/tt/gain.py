@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What transferred schedules gain a whole model, and what Ansor's search gains in the same time and
-at last (paper, section 5). Test: cli/test_tt_gain.py.
-"""
+"""The gain of a whole model by transferred schedules, and what Ansor's search gains in the same
+time and at last (paper, section 5). Test: cli/test_tt_gain.py."""
 
 from __future__ import annotations
 

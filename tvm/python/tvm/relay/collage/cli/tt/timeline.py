@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How a search went on by the clock: when which trial ended, and how good the best were by then.
+"""The course of a search by the clock: when which trial ended, and how good the best were by then.
 
 A log's lines say when their trial began. A search that was stopped and went on later leaves a gap,
 of which a pause counts at most. Test: cli/test_tt_timeline.py.

@@ -136,8 +136,8 @@ def part_candidates(
     host: Any,
     kernels: Sequence[KernelChoice] = (),
 ) -> list[PartCandidate]:
-    """What is measured for each part that launches a kernel, in the current PassContext; `kernels`
-    are those that steps of the parts run by."""
+    """Return what is measured for each part that launches a kernel, in the current PassContext;
+    `kernels` are those that steps of the parts run by."""
     modules, records = part_modules(prepared, parts_by_function), tuning_records(str(host))
     found = []
     for name, parts in parts_by_function.items():
@@ -180,7 +180,7 @@ def _kernels_alone(
 def _take_equal(
     network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool
 ) -> tuple[list[Kernel], list[Kernel], list[tuple[Kernel, Kernel]]]:
-    """What has no equal on the other side, of either, and the pairs that are equal."""
+    """Return what has no equal on the other side, of either, and the pairs that are equal."""
 
     def key(kernel: Kernel) -> tuple:
         values = kernel.values if compare_values else ""

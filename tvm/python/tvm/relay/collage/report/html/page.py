@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page says beside the graph, as texts and tables, so that its scripts only draw.
+"""The page beside its graph, as texts and tables, so that its scripts only draw.
 
 A block is a title, texts above a table, `figures` for those who look into it, and the table; a cell
 that names a backend is drawn with its colour. Test: report/html/test_page.py.

@@ -44,7 +44,7 @@ class Area:
 
 @dataclasses.dataclass(frozen=True)
 class Font:
-    """How a text is written."""
+    """The font of a text."""
 
     size: float
     colour: str = INK

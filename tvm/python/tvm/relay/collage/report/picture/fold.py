@@ -29,7 +29,7 @@ class Fold(Box):
 
     @property
     def count(self) -> str:
-        """How many parts it has, and of how many of them its time is."""
+        """Say how many parts it has, and of how many of them its time is."""
         known = sum(box.seconds is not None for box in self.boxes)
         total = len(self.boxes)
         return f"{known} of {total} parts measured" if 0 < known < total else f"{total} parts"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a worker does to transfer schedules to one kernel: adapt, build, check and time each.
+"""The work of a worker that transfers schedules to one kernel: adapt, build, check and time each.
 
 The worker is expendable: a schedule that crashes or hangs costs its trial, the log keeps those
 before. Test: tuning/transfer/test_schedule_trial.py.

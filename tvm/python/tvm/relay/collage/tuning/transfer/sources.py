@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which schedules may be transferred, and whose promise most (paper, section 5.3).
+"""Sources of schedules that may be transferred, and whose promise most (paper, section 5.3).
 
 Test: tuning/transfer/test_sources.py.
 """
