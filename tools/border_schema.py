@@ -33,7 +33,7 @@ from tvm.relay.collage.inspect.matches import FoundMatch
 from tvm.relay.collage.options.table import PassOptions
 from tvm.relay.collage.plans.graph_search.space import PlanRequest, Replanned, Takers
 from tvm.relay.collage.plans.placement.types import DescribedFunction, PlacedPart
-from tvm.relay.collage.plans.placement.types import Node as DescribedNode
+from tvm.relay.collage.plans.placement.types import SeenNode as DescribedNode
 from tvm.relay.collage.rules.rule import CombineLimits, RegionLimits, RuleOptions
 from tvm.relay.collage.tvmc.targets import StockTargetKind
 from tvm.relay.collage.views.function_report import FunctionGraph, FunctionReport, Refusal

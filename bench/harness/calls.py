@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from tvm.relay.collage.exec.resolve import path_of, resolve
 from tvm.relay.collage.measure import Contestant
-from tvm.relay.collage.measure.peers import Runnable, arrays_of, open_session
+from tvm.relay.collage.measure.peers import PeerRunnable, arrays_of, open_session
 
 
 def runner_called(library: str, inputs: str) -> Any:
@@ -19,7 +19,7 @@ def runner_called(library: str, inputs: str) -> Any:
     from tvm_collage.runner import load_runner
 
     runner, values = load_runner(library), arrays_of(inputs)
-    return Runnable(lambda: runner(values), lambda answer: answer)
+    return PeerRunnable(lambda: runner(values), lambda answer: answer)
 
 
 def graph_module_called(library: str, inputs: str) -> Any:
@@ -33,7 +33,7 @@ def graph_module_called(library: str, inputs: str) -> Any:
         executor.run()
         return [executor.get_output(index).numpy() for index in outputs]
 
-    return Runnable(run, lambda answer: answer)
+    return PeerRunnable(run, lambda answer: answer)
 
 
 def _graph_module(library: str) -> Any:
@@ -46,7 +46,7 @@ def _graph_module(library: str) -> Any:
 def onnxruntime_called(model: str, inputs: str, threads: int) -> Any:
     """Open onnxruntime as its `run` is called, with arrays and for arrays."""
     session, values = open_session(model, threads), arrays_of(inputs)
-    return Runnable(lambda: session.run(None, values), lambda answer: answer)
+    return PeerRunnable(lambda: session.run(None, values), lambda answer: answer)
 
 
 def paused(contestant: Contestant, pause: float) -> Contestant:

@@ -32,7 +32,7 @@ class Tensor:
         return self.kind >= onnx.TensorProto.BFLOAT16
 
     def numbers(self, bits: np.ndarray) -> np.ndarray:
-        """Return what bits of this type mean where their own order is not enough to compare them."""
+        """Return what bits of this type mean where their order is not enough to compare them."""
         if self.kind == onnx.TensorProto.BFLOAT16:
             return (bits.astype("uint32") << 16).view("float32")
         return bits

@@ -38,14 +38,14 @@ from .options import CollageOptions
 from .options.named import option
 from .plans.competing import Plans
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
-from .plans.job import Job, OpLevel, Phases
 from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
 from .plans.placement.replay import apply_placement, check_placement
+from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
-from .plans.sample_inputs import Samples, check_samples, load_samples
+from .plans.sample_inputs import SampleInputs, check_samples, load_samples
 from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
@@ -137,7 +137,7 @@ def _build(
 class _Given(NamedTuple):
     """The user's own of a call: arguments before the options of the same names."""
 
-    samples: Samples
+    samples: SampleInputs
     decision: Placement | str | os.PathLike | None  # a placement, or its file
     original: Any  # the model's file, or an ONNX model; none where it is empty
 
@@ -164,21 +164,21 @@ def _optimize(
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
     records, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
-    job = Job(
+    request = Request(
         prepared, targets, options, build_options, samples, executor, records, plans, clock, limit
     )
-    job = dataclasses.replace(job, original=check_original(job, given.original))
+    request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
-        return _replay(job, placement, decision)
+        return _replay(request, placement, decision)
     if not targets.external and not options.tunes():
         is_here = not options.rpc_tracker
         if not shipped_of(options, prepared, targets.host, is_here).lines:
             warn_host_alone(targets.host, options)
-            return _result(job, TVM_ALONE)
+            return _result(request, TVM_ALONE)
     with contextlib.ExitStack() as held:
         session = held.enter_context(open_session(options, targets.external, prepared, limit))
         try:
-            found = _place_operators(job, session)
+            found = _place_operators(request, session)
         except TimeIsUpError as error:
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
@@ -187,15 +187,15 @@ def _optimize(
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
-        _add_plans(job, found)
-        how = end_to_end(job, found, session.runner)
-        search = search_whole(job, found, how, session.runner)
+        _add_plans(request, found)
+        how = end_to_end(request, found, session.runner)
+        search = search_whole(request, found, how, session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
             plans.add_on_one_thread()
         if found.records.changes_builds():
             plans.add_untuned()
-        name, guarded, skipped = decide(job, found, how)
-    return _result(job, name, found, guarded, skipped, search)
+        name, guarded, skipped = decide(request, found, how)
+    return _result(request, name, found, guarded, skipped, search)
 
 
 def _prepared(
@@ -226,31 +226,31 @@ def _prepared(
     return module()
 
 
-def _place_operators(job: Job, measuring: Session) -> OpLevel:
+def _place_operators(request: Request, measuring: Session) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures."""
-    options, targets, plans = job.options, job.targets, job.plans
+    options, targets, plans = request.options, request.targets, request.plans
     if options.measure_kernels and measuring.runner.is_here:
-        with job.clock.phase("kernels"):
-            plans.kernels = _choose_kernels(measuring, job)
+        with request.clock.phase("kernels"):
+            plans.kernels = _choose_kernels(measuring, request)
         measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
-    time = max(1.0, min(options.tune_seconds, job.limit.left(ASKED)))
+    time = max(1.0, min(options.tune_seconds, request.limit.left(ASKED)))
     tuned = dataclasses.replace(options, tune_seconds=time)
     with (
-        job.records.in_force(),
-        tuning(measuring, tuned, job.prepared, targets.host, targets.external) as session,
-        job.clock.phase("partition"),
+        request.records.in_force(),
+        tuning(measuring, tuned, request.prepared, targets.host, targets.external) as session,
+        request.clock.phase("partition"),
     ):
         estimator, run = CostEstimator(session), session.tuning_run
         if options.guard:  # a search of whole plans needs it too
             estimator.replans = {}
         if not targets.external:
-            tune_whole(session, job.prepared, targets.host)
+            tune_whole(session, request.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if run else session.estimator.searching():
-            partitioned = partition(job.prepared, targets, estimator, **_asking(job.limit))
+            partitioned = partition(request.prepared, targets, estimator, **_asking(request.limit))
             if traders_in(partitioned):
-                _add_exact(job, session)
-    records = job.records
+                _add_exact(request, session)
+    records = request.records
     if run and (run.records or options.tunes()):
         records = TuningRecords([*records, *run.records], [run.tuner])
     _log_costs(estimator.reports)
@@ -259,29 +259,29 @@ def _place_operators(job: Job, measuring: Session) -> OpLevel:
     return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
 
 
-def _add_plans(job: Job, found: OpLevel) -> None:
+def _add_plans(request: Request, found: OpLevel) -> None:
     """Add the plans that compete with TVM alone: what was found, and what is made of it."""
-    if job.options.guard:
-        with phase("plans"), one_step("planning", "plans to compare", job.options.progress):
-            job.plans.add_single_backends()
-            job.plans.add_merged(found.reports)
+    if request.options.guard:
+        with phase("plans"), one_step("planning", "plans to compare", request.options.progress):
+            request.plans.add_single_backends()
+            request.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
-                job.plans.add_new(name, parts)
-            _add_originals(job)
+                request.plans.add_new(name, parts)
+            _add_originals(request)
     # The op-level plan takes part even when it equals another: its figure is always shown.
-    job.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
+    request.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
 
 
-def _add_originals(job: Job) -> None:
+def _add_originals(request: Request) -> None:
     """Add plans that run the model's file as it is, where its outputs are known."""
-    if job.original is None or job.original.truth is None:
+    if request.original is None or request.original.truth is None:
         return
     try:
-        made = _whole(job.original.model, job.prepared, _LARGEST_PLANNED)
+        made = _whole(request.original.model, request.prepared, _LARGEST_PLANNED)
     except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return
-    job.plans.add_originals(made, digest_of(made))
+    request.plans.add_originals(made, digest_of(made))
 
 
 def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
@@ -296,7 +296,7 @@ def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.I
 
 
 def _result(
-    job: Job,
+    request: Request,
     name: str,
     found: OpLevel | None = None,
     guarded: GuardResult | None = None,
@@ -304,55 +304,55 @@ def _result(
     search: GraphSearch | None = None,
 ) -> Result:
     """Return what ships by that plan."""
-    records = found.records if found else job.records
-    mod = job.plans.modules[name]
+    records = found.records if found else request.records
+    mod = request.plans.modules[name]
     return Result(
         mod,
-        job.targets.host,
+        request.targets.host,
         name,
         guarded,
         found.reports if found else [],
-        job.clock.seconds,
+        request.clock.seconds,
         skipped,
-        _makers(job.plans, records, job.targets.host),
+        _makers(request.plans, records, request.targets.host),
         found.counts if found else {},
         _used(records, name),
         transfers=found.transfers if found else {},
-        kernels=job.plans.kernels_of(name),
+        kernels=request.plans.kernels_of(name),
         search=search,
-        executor=executor_of(job.build_options, mod),
-        original=_agreement(job, name, guarded),
+        executor=executor_of(request.build_options, mod),
+        original=_agreement(request, name, guarded),
     )
 
 
-def _agreement(job: Job, plan: str, guarded: GuardResult | None) -> Agreement | None:
+def _agreement(request: Request, plan: str, guarded: GuardResult | None) -> Agreement | None:
     """Return how what ships agrees with the model's file: as the guard compared it, or else the
     import."""
-    if job.original is None:
+    if request.original is None:
         return None
     found = guarded.of(plan) if guarded else None
     if found is None or found.reference != ORIGINAL:
-        return job.original.agreement
-    return dataclasses.replace(job.original.agreement, error=found.output_error)
+        return request.original.agreement
+    return dataclasses.replace(request.original.agreement, error=found.output_error)
 
 
-def _choose_kernels(session: Session, job: Job) -> tuple[KernelChoice, ...]:
+def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
     """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
-    session.estimator.require(own_backend_modules(job.targets.external))
-    with steps("kernels", job.options.progress) as on_step:
+    session.estimator.require(own_backend_modules(request.targets.external))
+    with steps("kernels", request.options.progress) as on_step:
         on_step("looking for steps with several kernels", 0, 1)
-        parts = job.plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step, job.limit)
+        parts = request.plans.parts_with_kernels()
+        return choose_kernels(session, parts, on_step, request.limit)
 
 
-def _add_exact(job: Job, session: Session) -> None:
+def _add_exact(request: Request, session: Session) -> None:
     """Add the op-level optimum of the backends that do not trade accuracy; their costs are
     known."""
-    exact = dataclasses.replace(job.targets, external=without_traders(job.targets.external))
+    exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
     if exact.external:  # else it is TVM alone
         estimator = CostEstimator(session)
-        found = partition(job.prepared, exact, estimator, **_asking(job.limit))
-        job.plans.add_found(EXACT, found, estimator.reports)
+        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
+        request.plans.add_found(EXACT, found, estimator.reports)
 
 
 def _asking(limit: TimeLimit) -> dict[str, float]:
@@ -400,44 +400,44 @@ def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | No
     )
 
 
-def _replay(job: Job, placement: Placement, decision: Any) -> Result:
+def _replay(request: Request, placement: Placement, decision: Any) -> Result:
     """Build what the placement says, without measuring; `decision` is it or its file."""
     is_file = isinstance(decision, (str, os.PathLike))
     file = f", {os.fspath(decision)}" if is_file else ""
-    host, external = job.targets.host, job.targets.backends
-    with job.clock.phase("replay"), job.records.in_force():
-        allow = job.options.placement_allow
+    host, external = request.targets.host, request.targets.backends
+    with request.clock.phase("replay"), request.records.in_force():
+        allow = request.options.placement_allow
         if placement.original:
-            check_placement(job.prepared, placement, host, external, allow)
-            mod = _replayed_original(job, placement)
+            check_placement(request.prepared, placement, host, external, allow)
+            mod = _replayed_original(request, placement)
         else:
-            mod = apply_placement(job.prepared, placement, host, external, allow)
+            mod = apply_placement(request.prepared, placement, host, external, allow)
     return Result(
         mod,
         host,
         placement.plan,
         None,
         [],
-        job.clock.seconds,
+        request.clock.seconds,
         f"it was built by a decision that was made before{file}",
         makers={placement.plan: lambda: placement},
-        records=job.records,
+        records=request.records,
         kernels=placement.kernels,
-        executor=executor_of(job.build_options, mod),
-        original=_agreement(job, placement.plan, None),
+        executor=executor_of(request.build_options, mod),
+        original=_agreement(request, placement.plan, None),
     )
 
 
-def _replayed_original(job: Job, placement: Placement) -> tvm.IRModule:
+def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
     """Return the module of a placement of the model's file. PlacementError where that is another,
     or none is given."""
-    if job.original is None:
+    if request.original is None:
         raise PlacementError(
             f"plan {placement.plan} runs the model's file: name that by "
             + option("original", "the argument or option original")
         )
     try:
-        made = _whole(job.original.model, job.prepared)
+        made = _whole(request.original.model, request.prepared)
     except ModelError as error:
         raise PlacementError(
             f"plan {placement.plan} cannot run the model's file: {error}"
@@ -449,7 +449,7 @@ def _replayed_original(job: Job, placement: Placement) -> tvm.IRModule:
     backends = [part.backend for function in placement.functions for part in function.parts]
     if not backends:
         raise PlacementError(f"plan {placement.plan} has no part that says what runs the file")
-    mod = job.plans.original_on(made, backends[0])
+    mod = request.plans.original_on(made, backends[0])
     if not isinstance(mod, tvm.IRModule):
         why = mod.Summary() if mod else f"{backends[0]} does not take it"
         raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")

@@ -179,7 +179,7 @@ class Result:
 
     @functools.cached_property
     def report(self) -> dict[str, Any]:
-        """Return what to_json gives, made once, since it takes long for a large net: to read alone."""
+        """Return what to_json gives, made once, since it takes long: to read alone."""
         return self.record.to_json()
 
     def to_json(self) -> dict[str, Any]:

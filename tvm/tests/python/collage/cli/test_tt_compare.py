@@ -12,7 +12,7 @@ from tt_runs import SHAPE, answer, net
 from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, many
 from tvm.relay.collage.cli.tt.gain import Gain, Side
-from tvm.relay.collage.cli.tt.many import Row
+from tvm.relay.collage.cli.tt.many import GainRow
 from tvm.relay.collage.costs.statistics import Interval
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
@@ -201,7 +201,7 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
 
 
 def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
-    row = Row("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 1.4, math.inf), "")
+    row = GainRow("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 1.4, math.inf), "")
     older = {**row.to_json(), "speedup": [1.5, 1.4, 1.6]}
     lines = [row.to_json(), older]
     file = tmp_path / "many.jsonl"
@@ -229,7 +229,7 @@ def test_what_failed_ends_many_with_1_and_is_made_again_by_the_next_run(
 
     def rows_of(path, asked, options):
         [question] = asked
-        return [Row(*question, 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
+        return [GainRow(*question, 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
 
     monkeypatch.setattr(many, "_rows_of", rows_of)
     given = ["many", nets["small"], "--from", logs["large"], "-o", tmp_path]
@@ -280,7 +280,7 @@ def test_a_side_that_failed_ends_compare_with_1(pipeline, failed, monkeypatch, c
 
 
 def test_a_row_of_few_rounds_has_no_interval():
-    row = Row("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 0.0, math.inf), "")
+    row = GainRow("net", "log", "digest", 30, 1, 1.0, 2, 1, 3.0, Interval(1.5, 0.0, math.inf), "")
     assert row.Summary().startswith(
         "net from log: 1.500 times as fast as untuned (too few rounds to be sure), 1 of 2 kernels"
     )

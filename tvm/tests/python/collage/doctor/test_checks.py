@@ -12,7 +12,7 @@ from tvm.relay.collage.doctor.checks import OK, PROBLEM, WARNING
 
 DNNL = {"name": "dnnl", "version": "3.2.0", "is_available": True, "reason": ""}
 MKL = {"name": "mkl", "version": "", "is_available": False, "reason": "libmkl_rt.so is missing"}
-GOOD = doctor.Machine(
+GOOD = doctor.MachineFacts(
     cpu="AMD EPYC",
     cpus=8,
     allowed=8,

@@ -19,8 +19,8 @@ from tvm.relay.collage.measure import Cost, Progress, make_progress
 from tvm.relay.collage.messages.progress import (
     KINDS,
     JsonLines,
+    ProgressView,
     TextLines,
-    View,
     make_view,
     one_step,
     phase,
@@ -84,7 +84,7 @@ def etas(drive):
     """Of each state that a phase shows."""
     found = []
 
-    class Recorder(View):
+    class Recorder(ProgressView):
         def show(self, state):
             found.append(state.eta_seconds)
 
@@ -273,7 +273,7 @@ def test_a_search_is_told_of_between_its_questions_too():
 def test_a_phase_ends_with_an_exception():
     events = []
 
-    class Recorder(View):
+    class Recorder(ProgressView):
         def show(self, state):
             events.append(state.text)
 
@@ -293,7 +293,7 @@ def test_a_phase_ends_with_an_exception():
 
 def test_kinds():
     stream = io.StringIO()
-    assert type(make_view("quiet", stream)) is View
+    assert type(make_view("quiet", stream)) is ProgressView
     assert isinstance(make_view("json", stream), JsonLines)
     assert isinstance(make_view("auto", stream), TextLines)  # no terminal
     assert isinstance(make_progress("lines"), Progress)
@@ -365,7 +365,7 @@ def test_a_long_step_is_told_of_again_while_nothing_changes_but_not_in_a_pause()
     clock, shown = Clock(), threading.Event()
     told = []
 
-    class Recorder(View):
+    class Recorder(ProgressView):
         def show(self, state):
             told.append((state.text, state.seconds, state.eta_seconds))
             shown.set()

@@ -33,8 +33,8 @@ from tvm.relay.collage.tuning import (
     read_log,
     worker,
 )
-from tvm.relay.collage.tuning.trial import Timed, seconds_of_kernel, timed
-from tvm.relay.collage.tuning.tuner import Line, SearchOptions, Task
+from tvm.relay.collage.tuning.trial import TimedKernel, seconds_of_kernel, timed
+from tvm.relay.collage.tuning.tuner import Line, SearchOptions, TuningTask
 
 SMALL = {"channels": 4, "size": 4}
 
@@ -153,7 +153,7 @@ def test_ansors_trials_of_a_dense_layer_have_its_weight_laid_out(tmp_path):
     assert options == [LayoutRewriteOption.REWRITE_FOR_PRE_TRANSFORMED] * 2
 
 
-A_MILLISECOND = Timed([1e-3], None, 1.0, 0.1)
+A_MILLISECOND = TimedKernel([1e-3], None, 1.0, 0.1)
 
 
 def test_ansors_trials_are_in_the_log_when_the_search_is_ended_within_a_round(
@@ -297,7 +297,7 @@ def test_a_search_that_gains_nothing_more_ends_early(candidate, tmp_path, monkey
 
     class Fake:
         def tasks(self, mod, target):
-            return [Task(tuning_fakes.workload("conv"), "conv", None)]
+            return [TuningTask(tuning_fakes.workload("conv"), "conv", None)]
 
         def search(self, task, options, known):
             asked.append(options.trials)
@@ -417,7 +417,7 @@ def test_a_search_of_metaschedule_that_is_stopped_keeps_what_it_learnt(tmp_path,
     log = str(tmp_path / "log.jsonl")
     with pytest.raises(TimeoutError):
         metaschedule.MetaSchedule().search(
-            Task("w", "conv", (None, TARGET)), SearchOptions("metaschedule", 2, log), []
+            TuningTask("w", "conv", (None, TARGET)), SearchOptions("metaschedule", 2, log), []
         )
     assert metaschedule.kept_model(log).booster == "learnt in a round"
 

@@ -21,7 +21,7 @@ from tvm.contrib import cc
 from ..messages.foreign import error_lines, last_line, undefined_symbols
 from ..relay_util.walk import nodes_of
 from .partition.description import to_json
-from .partition.graph import Graph, Node
+from .partition.graph import Graph, Operation
 
 # C's names of element types.
 _C_TYPES = {
@@ -151,7 +151,7 @@ def _graph_of(function: relay.Function) -> Graph:
     result = function.ret_type
     for number, each in enumerate(getattr(result, "fields", [result])):
         graph.outputs.append(_tensor(graph, each, f"output {number}"))
-        graph.nodes.append(Node("own_code", [], graph.outputs[-1], attrs={}))
+        graph.nodes.append(Operation("own_code", [], graph.outputs[-1], attrs={}))
     return graph
 
 

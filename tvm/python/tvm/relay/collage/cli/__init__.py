@@ -33,7 +33,7 @@ from ..errors import (
 )
 from ..messages.foreign import describe, last_line
 from ..options.flags import as_flags
-from ..process_wide.logs import LOGGER, JsonLines, OfCommand, ToStderr
+from ..process_wide.logs import LOGGER, JsonLineFormatter, OfCommand, ToStderr
 from . import (
     backends,
     bench,
@@ -133,7 +133,7 @@ def _warnings(options: argparse.Namespace) -> Iterator[None]:
     is_json = is_json_lines(options)
     logger = root if is_json else ours
     handler = ToStderr()
-    handler.setFormatter(JsonLines() if is_json else OfCommand())
+    handler.setFormatter(JsonLineFormatter() if is_json else OfCommand())
     if options.quiet:
         ours.setLevel(logging.ERROR)
     if is_json or not ours.hasHandlers():  # else the program that calls us has its own

@@ -29,7 +29,7 @@ _SHOULD_BE = (
 )
 
 
-class Decision(NamedTuple):
+class DecisionFile(NamedTuple):
     """A decision in a file."""
 
     report: Report
@@ -53,14 +53,14 @@ def write_decision(path: str | os.PathLike, placement: Placement, report: Report
     write_whole(side_file(path), json_text(report.to_json()) + "\n")
 
 
-def read_decision(path: str | os.PathLike) -> Decision:
+def read_decision(path: str | os.PathLike) -> DecisionFile:
     """Read a decision from any of the three kinds of file. CollageError that says what the file is,
     or lacks."""
     path = os.fspath(path)
     value = _read(path)
     if not is_placement(value):
         report = read_report(value, path, declared_colours())
-        return Decision(report, report.plan)
+        return DecisionFile(report, report.plan)
     beside = side_file(path)
     if not os.path.exists(beside):
         raise CollageError(
@@ -69,7 +69,7 @@ def read_decision(path: str | os.PathLike) -> Decision:
             "the library"
         )
     report = read_report(_read(beside), beside, declared_colours())
-    return Decision(report, str(value.get("plan")))
+    return DecisionFile(report, str(value.get("plan")))
 
 
 def placement_in(path: str | os.PathLike, plan: str | None = None) -> Placement:

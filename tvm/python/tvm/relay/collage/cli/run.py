@@ -22,7 +22,7 @@ from ..files.text import check_file_path
 from ..loaded import load as load_library
 from ..machine.load import LoadMeter
 from ..messages.progress import one_step
-from ..plans.sample_inputs import Samples, load_samples
+from ..plans.sample_inputs import SampleInputs, load_samples
 from ..report.facts import time_text
 from .parser import Commands, add_progress
 
@@ -101,7 +101,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def inputs_for(runner: Runner, given: Samples, seed: int) -> dict[str, np.ndarray]:
+def inputs_for(runner: Runner, given: SampleInputs, seed: int) -> dict[str, np.ndarray]:
     """Return arrays by name: those given, the others made up. OptionError for one that does not
     fit."""
     generator = np.random.default_rng(seed)

@@ -13,7 +13,7 @@ import functools
 import math
 from collections.abc import Sequence
 
-from .llvm_text import Value
+from .llvm_text import LlvmValue
 
 # (e^r - 1 - r) / r^2, |r| <= log(2) / 2
 _EXP = (
@@ -66,31 +66,31 @@ def _short(number: float) -> tuple[float, float]:
     return high, number - high
 
 
-def _polynomial(x: Value, coefficients: Sequence[float]) -> Value:
+def _polynomial(x: LlvmValue, coefficients: Sequence[float]) -> LlvmValue:
     """Evaluate coefficients from x^0 on, in one chain: kernels have other vectors to fill pipes."""
     *others, last, first = coefficients
     return functools.reduce(lambda so_far, c: so_far * x + c, reversed(others), x * first + last)
 
 
-def _magnitude(x: Value) -> Value:
+def _magnitude(x: LlvmValue) -> LlvmValue:
     return (x.as_bits() & ~_SIGN).as_floats()
 
 
-def _with_sign_of(x: Value, magnitude: Value) -> Value:
+def _with_sign_of(x: LlvmValue, magnitude: LlvmValue) -> LlvmValue:
     return (magnitude.as_bits() | (x.as_bits() & _SIGN)).as_floats()
 
 
-def _or_nan(x: Value, result: Value) -> Value:
+def _or_nan(x: LlvmValue, result: LlvmValue) -> LlvmValue:
     """Return `result`, or x where that is NaN."""
     return x.is_nan().choose(x, result)
 
 
-def _power_of_two(n: Value) -> Value:
+def _power_of_two(n: LlvmValue) -> LlvmValue:
     """Compute 2^n of an integer, where that is a normal number."""
     return ((n + 127) << 23).as_floats()
 
 
-def _exp_parts(x: Value) -> tuple[Value, Value]:
+def _exp_parts(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return p about 1 and an integer n of e^x = p 2^n."""
     shifted = x * (1 / math.log(2)) + _ROUND
     count = shifted - _ROUND
@@ -99,33 +99,33 @@ def _exp_parts(x: Value) -> tuple[Value, Value]:
     return r * r * _polynomial(r, _EXP) + r + 1.0, shifted.as_bits() - _ROUND_BITS
 
 
-def _exp_normal(x: Value) -> Value:
+def _exp_normal(x: LlvmValue) -> LlvmValue:
     """Compute e^x where that is a normal number."""
     p, n = _exp_parts(x)
     return p * _power_of_two(n)
 
 
-def _exp_any(x: Value) -> Value:
+def _exp_any(x: LlvmValue) -> LlvmValue:
     """Compute e^x, -104 <= x <= 89, in two steps: neither 2^n nor the result need be normal."""
     p, n = _exp_parts(x)
     half = n >> 1
     return p * _power_of_two(half) * _power_of_two(n - half)
 
 
-def exp(x: Value) -> Value:
+def exp(x: LlvmValue) -> LlvmValue:
     # Infinite from 89 on, and zero below -104.
     at_most = (x > 89.0).choose(89.0, x)
     return _or_nan(x, _exp_any((at_most < -104.0).choose(-104.0, at_most)))
 
 
-def sigmoid(x: Value) -> Value:
+def sigmoid(x: LlvmValue) -> LlvmValue:
     # By e^-|x|, which is never infinite: 1 / (1 + e) or e / (1 + e).
     size = _magnitude(x)
     e = _exp_any((size > 104.0).choose(-104.0, 0.0 - size))
     return _or_nan(x, (x < 0.0).choose(e, 1.0) / (e + 1.0))
 
 
-def tanh(x: Value) -> Value:
+def tanh(x: LlvmValue) -> LlvmValue:
     size = _magnitude(x)
     square = x * x
     near_zero = size * square * _polynomial(square, _TANH) + size
@@ -134,14 +134,14 @@ def tanh(x: Value) -> Value:
     return _or_nan(x, _with_sign_of(x, (size < 0.625).choose(near_zero, away)))
 
 
-def erf(x: Value) -> Value:
+def erf(x: LlvmValue) -> LlvmValue:
     size = _magnitude(x)
     near_zero = size * _polynomial(x * x, _ERF) + size
     away = 1.0 - _exp_normal(_polynomial((size > 4.0).choose(4.0, size), _LOG_ERFC))
     return _or_nan(x, _with_sign_of(x, (size < 1.0).choose(near_zero, away)))
 
 
-def _log_parts(x: Value) -> tuple[Value, Value, Value]:
+def _log_parts(x: LlvmValue) -> tuple[LlvmValue, LlvmValue, LlvmValue]:
     """Return e, f and log(1 + f) - f of x = (1 + f) 2^e for a finite x > 0, e as a float."""
     is_small = x.as_bits() < 0x00800000  # no normal number
     bits = is_small.choose(x * 2.0**23, x).as_bits() - _ROOT
@@ -153,7 +153,7 @@ def _log_parts(x: Value) -> tuple[Value, Value, Value]:
     return e, f, square * f * _polynomial(f, _LOG) - square * 0.5
 
 
-def _log_or_special(x: Value, result: Value) -> Value:
+def _log_or_special(x: LlvmValue, result: LlvmValue) -> LlvmValue:
     """Return `result`, or the logarithm of 0, infinity, NaN and numbers below 0."""
     bits = x.as_bits()
     result = bits.equals(_INFINITY).choose(x, result)
@@ -161,32 +161,32 @@ def _log_or_special(x: Value, result: Value) -> Value:
     return (bits & ~_SIGN).equals(0).choose(-math.inf, result)
 
 
-def _log_of_base(x: Value, log_of_two: float, log_of_e: float) -> Value:
+def _log_of_base(x: LlvmValue, log_of_two: float, log_of_e: float) -> LlvmValue:
     e, f, rest = _log_parts(x)
     high, low = _short(log_of_two)
     return _log_or_special(x, e * high + ((f + rest) * log_of_e + e * low))
 
 
-def log(x: Value) -> Value:
+def log(x: LlvmValue) -> LlvmValue:
     e, f, rest = _log_parts(x)
     high, low = _short(math.log(2))
     return _log_or_special(x, e * high + (f + (rest + e * low)))
 
 
-def log2(x: Value) -> Value:
+def log2(x: LlvmValue) -> LlvmValue:
     return _log_of_base(x, 1.0, 1 / math.log(2))
 
 
-def log10(x: Value) -> Value:
+def log10(x: LlvmValue) -> LlvmValue:
     return _log_of_base(x, math.log10(2), math.log10(math.e))
 
 
-def _rounded(x: Value) -> Value:
+def _rounded(x: LlvmValue) -> LlvmValue:
     """Round a float64 below 2^51 to the nearest integer."""
     return (x + _ROUND_64) - _ROUND_64
 
 
-def power(x: Value, y: Value) -> Value:
+def power(x: LlvmValue, y: LlvmValue) -> LlvmValue:
     """Compute C's pow, special cases included: 2^(y log2 |x|) in float64, then rounded once."""
     size, bits = _magnitude(x), x.as_bits()
     # A log2 that overflows what follows, times any y, where |x| is zero; infinity is 2^128 here.
@@ -219,14 +219,14 @@ def power(x: Value, y: Value) -> Value:
 
 
 # pow with an exponent that is known: what is computed instead of it.
-def square(x: Value) -> Value:
+def square(x: LlvmValue) -> LlvmValue:
     return x * x
 
 
-def cube(x: Value) -> Value:
+def cube(x: LlvmValue) -> LlvmValue:
     return x * x * x
 
 
-def before_root(x: Value) -> Value:
+def before_root(x: LlvmValue) -> LlvmValue:
     """Return what has x^0.5 for its square root: +0 for -0 and infinity for -infinity."""
     return x.as_bits().equals(_INFINITY | _SIGN).choose(math.inf, x + 0.0)

@@ -21,7 +21,7 @@ from tvm import tir
 from ..options import CollageOptions
 from ..tvm_fixes.table import pass_of
 from . import vector_functions
-from .llvm_text import Value, function_text
+from .llvm_text import LlvmValue, function_text
 
 # TVM takes a loop with erf in it for one that cannot be vectorised, so another name stands for it.
 _ERF = "collage.erf"
@@ -29,7 +29,7 @@ tvm.ir.register_op_attr(_ERF, "TVectorizable", True)
 tvm.ir.register_op_attr(_ERF, "TCallEffectKind", tir.CallEffectKind.Pure)
 
 # By the name of TVM's operator.
-_FUNCTIONS: dict[str, Callable[..., Value]] = {
+_FUNCTIONS: dict[str, Callable[..., LlvmValue]] = {
     "tir.exp": vector_functions.exp,
     "tir.tanh": vector_functions.tanh,
     _ERF: vector_functions.erf,
@@ -122,7 +122,7 @@ class _Functions:
     def __init__(self) -> None:
         self._texts: dict[str, str] = {}
 
-    def __call__(self, body: Callable[..., Value], *arguments: tir.PrimExpr) -> tir.PrimExpr:
+    def __call__(self, body: Callable[..., LlvmValue], *arguments: tir.PrimExpr) -> tir.PrimExpr:
         """Return a call of `body` on vectors of float32, and have its text in the kernel."""
         kind = arguments[0].dtype
         name = f"collage.{body.__name__}.{kind}"

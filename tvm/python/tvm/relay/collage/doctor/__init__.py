@@ -5,13 +5,13 @@ Test: doctor/test_checks.py.
 """
 
 from .checks import CHECKS, Finding, examine
-from .machine import Machine, read_machine
+from .machine import MachineFacts, read_machine
 from .noise import Noise, measure_noise
 
 __all__ = [
     "CHECKS",
     "Finding",
-    "Machine",
+    "MachineFacts",
     "Noise",
     "examine",
     "measure_noise",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of `collage doctor`: a table of small functions of a Machine.
+"""The checks of `collage doctor`: a table of small functions of a MachineFacts.
 Test: doctor/test_checks.py.
 
 To add one: a function that answers with ok(), warning() or problem(), and a row in CHECKS.
@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from .machine import Machine
+from .machine import MachineFacts
 
 OK, WARNING, PROBLEM = "ok", "warning", "problem"
 
@@ -51,18 +51,18 @@ def problem(found: str, advice: str) -> Finding:
     return Finding(PROBLEM, found, advice)
 
 
-def check_versions(m: Machine) -> Finding:
+def check_versions(m: MachineFacts) -> Finding:
     return ok(m.versions)
 
 
-def check_cores(m: Machine) -> Finding:
+def check_cores(m: MachineFacts) -> Finding:
     text = f"{m.cpu}: {m.cores} cores to use"
     if m.allowed < m.cpus:
         return ok(f"{text}; the affinity mask allows {m.allowed} of {m.cpus} CPUs")
     return ok(f"{text}, {m.cpus} CPUs")
 
 
-def check_quota(m: Machine) -> Finding:
+def check_quota(m: MachineFacts) -> Finding:
     if m.quota is None:
         return ok("no cgroup limit of CPU time")
     text = f"the cgroup allows {m.quota:g} CPUs' worth of time"
@@ -76,7 +76,7 @@ def check_quota(m: Machine) -> Finding:
     return ok(text)
 
 
-def check_threads(m: Machine) -> Finding:
+def check_threads(m: MachineFacts) -> Finding:
     tvm, omp = (m.environment.get(name, "") for name in ("TVM_NUM_THREADS", "OMP_NUM_THREADS"))
     omp = omp.split(",")[0]
     for name, value in (("TVM_NUM_THREADS", tvm), ("OMP_NUM_THREADS", omp)):
@@ -106,7 +106,7 @@ def check_threads(m: Machine) -> Finding:
     return ok(f"{threads} threads, one a core")
 
 
-def check_waiting(m: Machine) -> Finding:
+def check_waiting(m: MachineFacts) -> Finding:
     """Check how idle threads wait: spinning ones take the cores of whoever is measured."""
     if m.environment.get("OMP_WAIT_POLICY", "").upper() == "ACTIVE":
         return warning("OMP_WAIT_POLICY is ACTIVE: idle threads spin", "unset OMP_WAIT_POLICY")
@@ -124,7 +124,7 @@ def check_waiting(m: Machine) -> Finding:
     return ok(f"idle threads sleep after {spins} spins")
 
 
-def check_spreading(m: Machine) -> Finding:
+def check_spreading(m: MachineFacts) -> Finding:
     """Check whether the kernel leaves threads of a team on one CPU after a pause."""
     if m.sharing is None:
         return ok("there is no team of threads of Collage's pool")
@@ -142,7 +142,7 @@ def check_spreading(m: Machine) -> Finding:
     )
 
 
-def check_openmp(m: Machine) -> Finding:
+def check_openmp(m: MachineFacts) -> Finding:
     files = {path for path in m.openmp if _OF_TUNERS not in path}
     if len(files) < 2:
         return ok(f"one OpenMP runtime ({os.path.basename(files.pop())})" if files else "no OpenMP")
@@ -153,7 +153,7 @@ def check_openmp(m: Machine) -> Finding:
     )
 
 
-def check_frequency(m: Machine) -> Finding:
+def check_frequency(m: MachineFacts) -> Finding:
     now = f", {m.megahertz:.0f} MHz now" if m.megahertz else ""
     if not m.governors:
         return ok(f"the governor of the frequency cannot be read here{now}")
@@ -163,7 +163,7 @@ def check_frequency(m: Machine) -> Finding:
     return ok(text)
 
 
-def check_load(m: Machine) -> Finding:
+def check_load(m: MachineFacts) -> Finding:
     if m.load:
         return warning(
             f"others take {m.load:.0%} of the {m.allowed} CPUs that this process may use",
@@ -172,7 +172,7 @@ def check_load(m: Machine) -> Finding:
     return ok(f"others leave the {m.allowed} CPUs that this process may use alone")
 
 
-def check_noise(m: Machine) -> Finding:
+def check_noise(m: MachineFacts) -> Finding:
     text = f"the time of one fixed kernel spreads by {m.noise.spread:.1%}"
     advice = "plans that differ by less cannot be told apart soon: quiet the machine, or raise "
     advice += "guard_rounds and measure_seconds"
@@ -181,7 +181,7 @@ def check_noise(m: Machine) -> Finding:
     return warning(text, advice) if m.noise.spread > _NOISY else ok(text)
 
 
-def check_scaling(m: Machine) -> Finding:
+def check_scaling(m: MachineFacts) -> Finding:
     count, speed_up = m.noise.threads, m.noise.speed_up
     if count < 2:
         return ok("one thread")
@@ -201,7 +201,7 @@ def check_scaling(m: Machine) -> Finding:
     return warning(text, advice) if speed_up < _SHARED * count else ok(text)
 
 
-def check_target(m: Machine) -> Finding:
+def check_target(m: MachineFacts) -> Finding:
     named = re.search(r"-mcpu=(\S+)", m.target)
     advice = "compile for collage.host_target()"
     if not m.target.startswith("llvm"):
@@ -223,7 +223,7 @@ def check_target(m: Machine) -> Finding:
     return ok(f"host target {m.target}")
 
 
-def check_backends(m: Machine) -> Finding:
+def check_backends(m: MachineFacts) -> Finding:
     there = [f"{row['name']} {row['version']}".strip() for row in m.backends if row["is_available"]]
     absent = [f"{row['name']} ({row['reason']})" for row in m.backends if not row["is_available"]]
     text = f"available: {', '.join(there) or 'none'}"
@@ -237,7 +237,7 @@ def check_backends(m: Machine) -> Finding:
     return ok(text)
 
 
-def check_store(m: Machine) -> Finding:
+def check_store(m: MachineFacts) -> Finding:
     if m.store is None:
         return warning("no store of costs", "unset COLLAGE_STORE, so that costs are kept")
     if m.store_error:
@@ -249,7 +249,7 @@ def check_store(m: Machine) -> Finding:
     return ok(f"{m.store}: {m.store_costs} costs")
 
 
-def check_compiler(m: Machine) -> Finding:
+def check_compiler(m: MachineFacts) -> Finding:
     if not m.compiler:
         return problem(
             "no C++ compiler", "candidates are linked by one: install g++, or set CXX to one"
@@ -259,7 +259,7 @@ def check_compiler(m: Machine) -> Finding:
     return ok(m.compiler)
 
 
-def check_disk(m: Machine) -> Finding:
+def check_disk(m: MachineFacts) -> Finding:
     text = ", ".join(f"{size / _GIB:.1f} GiB in {folder}" for folder, size in m.disk.items())
     advice = "make room, or set TMPDIR (candidates are built there) and the option store"
     if min(m.disk.values()) < _LEAST_DISK:
@@ -267,7 +267,7 @@ def check_disk(m: Machine) -> Finding:
     return (warning if min(m.disk.values()) < _LITTLE_DISK else _plain)(f"free: {text}", advice)
 
 
-def check_memory(m: Machine) -> Finding:
+def check_memory(m: MachineFacts) -> Finding:
     if m.memory is None:
         return ok("available memory cannot be read here")
     text = f"{m.memory / _GIB:.1f} GiB available"
@@ -283,7 +283,7 @@ def _plain(found: str, _: str) -> Finding:
 
 
 # Name -> check, in the order of the report.
-CHECKS: dict[str, Callable[[Machine], Finding]] = {
+CHECKS: dict[str, Callable[[MachineFacts], Finding]] = {
     "versions": check_versions,
     "cores": check_cores,
     "cgroup quota": check_quota,
@@ -304,6 +304,6 @@ CHECKS: dict[str, Callable[[Machine], Finding]] = {
 }
 
 
-def examine(machine: Machine) -> dict[str, Finding]:
+def examine(machine: MachineFacts) -> dict[str, Finding]:
     """Make all checks; return what each finds, by its name."""
     return {name: check(machine) for name, check in CHECKS.items()}

@@ -40,7 +40,7 @@ _CPU = "sys/devices/system/cpu"
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class MachineFacts:
     """This machine and this process."""
 
     cpu: str  # its model
@@ -84,7 +84,7 @@ _VARIABLES = (
 )
 
 
-def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
+def read_machine(target: str = "", store: str = "", root: str = "/") -> MachineFacts:
     """Look at everything; `target` is a host target, this machine's own by default, and `store` the
     option of that name. Takes a second or two: noise is measured, backends are looked up."""
     allowed = os.sched_getaffinity(0)
@@ -92,7 +92,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> Machine:
     meter = LoadMeter()
     load, noise = meter.look(), measure_noise(cores)
     path, costs, error, is_older = _read_store(store)
-    return Machine(
+    return MachineFacts(
         cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
         cpus=os.cpu_count() or len(allowed),
         allowed=len(allowed),

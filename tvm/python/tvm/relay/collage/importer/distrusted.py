@@ -22,7 +22,7 @@ from ..relay_util.walk import static_shape
 _PLACES = ("half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners")
 
 
-class Node:
+class TypedNode:
     """A node with what its inputs are: arrays where they are constants, and their types."""
 
     def __init__(
@@ -68,10 +68,10 @@ def why_distrusted(
     """
     if proto.op_type not in _RULES or proto.domain not in ("", "ai.onnx"):
         return ""
-    return _RULES[proto.op_type](Node(proto, value_of, type_of))
+    return _RULES[proto.op_type](TypedNode(proto, value_of, type_of))
 
 
-def _resize(node: Node) -> str:
+def _resize(node: TypedNode) -> str:
     if node.attrs.get("antialias") or node.attrs.get("axes"):
         return "TVM resizes without antialiasing, and all axes behind the first two"
     if node.text("keep_aspect_ratio_policy", "stretch") != "stretch":
@@ -90,7 +90,7 @@ def _resize(node: Node) -> str:
     return _placed(place, node.text("mode", "nearest"), rounds, old, new)
 
 
-def _resized(node: Node, old: Sequence[int]) -> list[float] | None:
+def _resized(node: TypedNode, old: Sequence[int]) -> list[float] | None:
     """Return the sizes that a resize gives, which a scale need not make whole; None for sizes that
     are not known."""
     sizes = node.array(3)
@@ -113,14 +113,14 @@ def _placed(place: str, mode: str, rounds: str, old: Sequence[int], new: Sequenc
     return ""
 
 
-def _upsample(node: Node) -> str:
+def _upsample(node: TypedNode) -> str:
     ratio = node.array(1) if node.has(1) else node.attrs.get("scales")
     if ratio is None or any(float(factor) != int(factor) for factor in ratio):
         return "TVM takes whole scales alone"
     return "" if list(map(float, ratio[:2])) == [1.0, 1.0] else "TVM scales two axes alone"
 
 
-def _transposed(node: Node) -> str:
+def _transposed(node: TypedNode) -> str:
     if node.attrs.get("output_shape"):
         return "TVM pads otherwise for an output_shape"
     if any(step != 1 for step in node.attrs.get("dilations", ())):
@@ -128,56 +128,56 @@ def _transposed(node: Node) -> str:
     return _grouped(node)
 
 
-def _grouped(node: Node) -> str:
+def _grouped(node: TypedNode) -> str:
     shape = node.shape(0)
     is_one = node.attrs.get("group", 1) == 1
     return "" if is_one or shape is None or len(shape) != 5 else "TVM has no kernel that LLVM takes"
 
 
-def _regions(node: Node) -> str:
+def _regions(node: TypedNode) -> str:
     place = node.text("coordinate_transformation_mode", "half_pixel")
     is_right = place == "output_half_pixel" and node.text("mode", "avg") == "avg"
     return "" if is_right else "TVM takes half pixels, and the maximum, otherwise"
 
 
-def _dropout(node: Node) -> str:
+def _dropout(node: TypedNode) -> str:
     training = node.array(2)
     is_inference = not node.has(2) or (training is not None and not training.any())
     return "" if is_inference else "TVM drops nothing"
 
 
-def _sorted(node: Node) -> str:
+def _sorted(node: TypedNode) -> str:
     if node.dtype(0) == "uint64":
         return "TVM sorts no uint64"
     return "" if node.attrs.get("largest", 1) else "TVM cannot cut the smallest off"
 
 
-def _indices(node: Node) -> str:
+def _indices(node: TypedNode) -> str:
     """Say that TVM reads and writes outside of the data for an index that is negative."""
     array = node.array(1)
     return "" if array is not None and (array >= 0).all() else "TVM takes no negative indices"
 
 
-def _attr(name: str, *right: Any) -> Callable[[Node], str]:
+def _attr(name: str, *right: Any) -> Callable[[TypedNode], str]:
     """Return a rule that trusts these values of an attribute, the first being its default."""
 
-    def rule(node: Node) -> str:
+    def rule(node: TypedNode) -> str:
         value = node.attrs.get(name, right[0])
         return "" if value in right else f"TVM is wrong for {name}={value}"
 
     return rule
 
 
-def _input(index: int, name: str) -> Callable[[Node], str]:
+def _input(index: int, name: str) -> Callable[[TypedNode], str]:
     """Return a rule that distrusts a node with that input."""
     return lambda node: f"TVM overlooks {name}" if node.has(index) else ""
 
 
-def _always(why: str) -> Callable[[Node], str]:
+def _always(why: str) -> Callable[[TypedNode], str]:
     return lambda _: why
 
 
-_RULES: dict[str, Callable[[Node], str]] = {
+_RULES: dict[str, Callable[[TypedNode], str]] = {
     "AveragePool": _attr("ceil_mode", 0),  # TVM divides by what lies outside, too
     "BatchNormalization": _attr("training_mode", 0),
     "Conv": _grouped,

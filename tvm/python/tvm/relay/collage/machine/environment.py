@@ -28,7 +28,7 @@ _CPU_FIELDS = ("model name", "cpu family", "model", "stepping", "CPU implementer
 
 
 @dataclasses.dataclass(frozen=True)
-class Machine:
+class MachineTraits:
     """The facts that decide about speed on the machine."""
 
     cpu: str = dataclasses.field(metadata={"meaning": "the CPU's name, family and model"})

@@ -74,8 +74,8 @@ def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
         for _ in range(2):  # the second writes to what the first has given
             session.run_with_iobinding(binding)
     except RuntimeError:
-        return Runnable(lambda: session.run(None, values), lambda answer: answer)
-    return Runnable(
+        return PeerRunnable(lambda: session.run(None, values), lambda answer: answer)
+    return PeerRunnable(
         lambda: session.run_with_iobinding(binding), lambda _: binding.copy_outputs_to_cpu()
     )
 
@@ -109,10 +109,10 @@ def openvino_model(model: str, inputs: str, threads: int) -> Any:
         return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
 
     # Shared: its outputs are not copied in each run, as nobody's are.
-    return Runnable(lambda: request.infer(share_outputs=True), outputs)
+    return PeerRunnable(lambda: request.infer(share_outputs=True), outputs)
 
 
-class Runnable:
+class PeerRunnable:
     """A contestant as measuring wants it: run() and outputs()."""
 
     def __init__(self, run: Callable[[], Any], outputs: Callable[[Any], list[np.ndarray]]) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from ..costs.cost import Cost
-from ..messages.progress import Phase, View, make_view
+from ..messages.progress import Phase, ProgressView, make_view
 
 
 class Progress:
@@ -23,9 +23,9 @@ class Progress:
     """
 
     def __init__(
-        self, view: View | None = None, clock: Callable[[], float] = time.monotonic
+        self, view: ProgressView | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._phase = Phase("measuring", view or View(), clock, is_open=True)
+        self._phase = Phase("measuring", view or ProgressView(), clock, is_open=True)
         self.total = self.cached = self.stored = self.built = self.done = self.failed = 0
         self._changed()  # The phase counts its steps from here, and its time from begin().
         self._phase.pause()

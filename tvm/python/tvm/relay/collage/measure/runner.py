@@ -12,7 +12,7 @@ from ..candidate.candidate import CandidateModule
 from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.spent import phase
 from ..machine.cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
-from ..machine.environment import Machine
+from ..machine.environment import MachineTraits
 from ..machine.load import LoadMeter
 from .race.comparison import Comparison, RightOutputs, compared
 from .race.race import Contestant, RaceOptions
@@ -31,7 +31,7 @@ class Runner(Protocol):
     def is_quiet(self) -> bool:
         """Return whether nobody disturbs what would be measured now."""
 
-    def machine(self) -> Machine | None:
+    def machine(self) -> MachineTraits | None:
         """Return what a placement says about where it was measured; None for this machine."""
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
@@ -73,7 +73,7 @@ class LocalRunner:
     def is_quiet(self) -> bool:
         return self._meter.look() == 0
 
-    def machine(self) -> Machine | None:
+    def machine(self) -> MachineTraits | None:
         return None
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:

@@ -44,7 +44,7 @@ class State(NamedTuple):
     eta_seconds: float | None
 
 
-class View:
+class ProgressView:
     """Shows states; this class shows nothing."""
 
     def show(self, state: State) -> None:
@@ -57,7 +57,7 @@ class View:
         """Tell what was kept back: the phase has ended, by an exception too."""
 
 
-class JsonLines(View):
+class JsonLines(ProgressView):
     """One JSON object a second, and one of a phase's last state; docs/progress.schema.json."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -88,7 +88,7 @@ class JsonLines(View):
         print(json.dumps(line), file=self._stream, flush=True)
 
 
-class TextLines(View):
+class TextLines(ProgressView):
     """A line of text every ten seconds of a phase, or since the last line of another."""
 
     # Of all phases of the process: when the last line was printed, and when the last phase ended.
@@ -117,7 +117,7 @@ class TextLines(View):
         TextLines._told_at = max(TextLines._told_at, self._since)
 
 
-class RichBar(View):
+class RichBar(ProgressView):
     """A bar on a terminal. ImportError at once when rich is not installed."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -156,7 +156,7 @@ def _text(state: State) -> str:
     return f"{state.text}, {state.seconds:.0f} s" + (f", about {left} s to go" if left else "")
 
 
-def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
+def make_view(kind: str = "auto", stream: TextIO | None = None) -> ProgressView:
     """Make a view on `stream`, by default standard error, of one of KINDS.
 
     auto is a bar where the stream is a terminal and rich is installed, else lines of text.
@@ -165,14 +165,14 @@ def make_view(kind: str = "auto", stream: TextIO | None = None) -> View:
         raise ValueError(f"progress is one of {', '.join(KINDS)}, not {kind!r}")
     stream = stream or sys.stderr
     if stream is None:  # standard error is closed; print() would take standard output instead
-        return View()
+        return ProgressView()
     if kind == "rich" or (kind == "auto" and stream.isatty()):
         try:
             return RichBar(stream)
         except ImportError:
             if kind == "rich":
                 raise
-    return {"json": JsonLines, "quiet": lambda _: View()}.get(kind, TextLines)(stream)
+    return {"json": JsonLines, "quiet": lambda _: ProgressView()}.get(kind, TextLines)(stream)
 
 
 class Phase:
@@ -189,7 +189,7 @@ class Phase:
     def __init__(
         self,
         name: str,
-        view: View,
+        view: ProgressView,
         clock: Callable[[], float] = time.monotonic,
         is_open: bool = False,
         every: float = _TOLD_SECONDS,
@@ -311,7 +311,7 @@ class _Update(NamedTuple):
 @contextlib.contextmanager
 def phase(
     name: str,
-    view: View,
+    view: ProgressView,
     clock: Callable[[], float] = time.monotonic,
     is_open: bool = False,
     every: float = _TOLD_SECONDS,

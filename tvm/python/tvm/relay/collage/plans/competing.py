@@ -26,7 +26,7 @@ from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .greedy import take_all
 from .names import MERGED, ONE_THREAD, ORIGINAL, TVM_ALONE, UNTUNED
-from .placement import Machine, PlacedFunction, PlacedPart, Placement
+from .placement import MachineTraits, PlacedFunction, PlacedPart, Placement
 from .placement.describe import describe_functions, placed_parts, with_parts
 from .placement.made_with import current_opt_level, made_with_now, tuning_of
 from .placement.replay import as_deployed, rewrite
@@ -45,7 +45,7 @@ class Plans:
     ) -> None:
         self.modules: dict[str, tvm.IRModule] = {TVM_ALONE: prepared}
         self.failed: dict[str, Cost] = {}
-        self.machine: Machine | None = None
+        self.machine: MachineTraits | None = None
         self.kernels: tuple[KernelChoice, ...] = ()
         self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]]] = {}
         self._prepared, self._targets = prepared, targets

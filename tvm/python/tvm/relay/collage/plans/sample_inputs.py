@@ -30,7 +30,7 @@ ADVICE = (
 )
 
 
-class Samples(dict[str, np.ndarray]):
+class SampleInputs(dict[str, np.ndarray]):
     """Arrays by name. called: the option that gave them; file: where they lie, "" for none."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], called: str, file: str = "") -> None:
@@ -44,7 +44,9 @@ class Samples(dict[str, np.ndarray]):
         return OptionError(self.called + f": {why}")
 
 
-def load_samples(given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED) -> Samples:
+def load_samples(
+    given: Mapping[str, Any] | str | os.PathLike, called: str = _CALLED
+) -> SampleInputs:
     """Load arrays by name, of a mapping (numpy's or TVM's arrays) or of an .npz file; none for "".
 
     FileError for a file that is none, naming what it is `called`; TypeError for what cannot be
@@ -52,12 +54,12 @@ def load_samples(given: Mapping[str, Any] | str | os.PathLike, called: str = _CA
     """
     if isinstance(given, (str, os.PathLike)):
         path = os.fspath(given)
-        return Samples(_load_file(path, called) if path else {}, called, path)
+        return SampleInputs(_load_file(path, called) if path else {}, called, path)
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
         raise TypeError(
             f"{_OPTION} takes arrays by input name, or the path of an .npz file, got {given!r:.60}"
         )
-    return Samples({name: _array(name, value) for name, value in given.items()}, called)
+    return SampleInputs({name: _array(name, value) for name, value in given.items()}, called)
 
 
 def _array(name: str, value: Any) -> np.ndarray:
@@ -94,7 +96,7 @@ def _plain(array: np.ndarray) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
-def check_samples(samples: Samples, mod: tvm.IRModule) -> None:
+def check_samples(samples: SampleInputs, mod: tvm.IRModule) -> None:
     """OptionError for a name that is no input of the model, or an array of another shape or type.
 
     Inputs may be left out: these are made up. A dimension of the model that is not fixed takes any.

@@ -39,23 +39,23 @@ from .competing import Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
+    GraphSearchOptions,
     GuardOptions,
     GuardResult,
     GuardUnavailable,
     Limits,
     PlanSpace,
-    SearchOptions,
     guard,
     search_plans,
 )
 from .graph_search.known import KnownPlans
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
-from .job import Job, OpLevel
 from .names import OP_LEVEL, SEARCHED, TVM_ALONE
 from .original import NONE as NO_ORIGINAL
 from .original import Original, check, exact_outputs
 from .placement.describe import describe_functions
+from .request import OpLevel, Request
 
 # So many of the best plans that the guard lacks join it, which judges them by a fresh run.
 BEST = 3
@@ -83,95 +83,97 @@ def check_search(options: CollageOptions) -> None:
         )
 
 
-def check_original(job: Job, model: Any) -> Original | None:
+def check_original(request: Request, model: Any) -> Original | None:
     """Check how the module agrees with its original, a file or an ONNX model; None for none.
     OriginalError where it does not."""
     if not model or model == NO_ORIGINAL:
         return None
     how = EndToEnd(
-        functools.partial(_build_plan, job, job.records),
-        job.samples,
-        job.options.seed,
-        mod_name=job.build_options.get("mod_name", "default"),
-        executor=job.executor,
-        limit=job.limit,
+        functools.partial(_build_plan, request, request.records),
+        request.samples,
+        request.options.seed,
+        mod_name=request.build_options.get("mod_name", "default"),
+        executor=request.executor,
+        limit=request.limit,
     )
     with (
-        job.clock.phase("original"),
-        one_step("comparing", "the model with its original", job.options.progress),
+        request.clock.phase("original"),
+        one_step("comparing", "the model with its original", request.options.progress),
         cpus_for_building(),
     ):
-        return check(model, job.prepared, how)
+        return check(model, request.prepared, how)
 
 
-def end_to_end(job: Job, found: OpLevel, runner: Runner) -> EndToEnd:
+def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
     """Return how whole plans are built and measured."""
-    ship = functools.partial(_build_plan, job, found.records)
+    ship = functools.partial(_build_plan, request, found.records)
     compiled = None
     if (
-        job.executor == GRAPH
-        and CompiledParts.can_build(job.build_options)
-        and (_is_searched(job, found) or _shares_kernels(job))
+        request.executor == GRAPH
+        and CompiledParts.can_build(request.build_options)
+        and (_is_searched(request, found) or _shares_kernels(request))
     ):
-        compiled = CompiledParts(job.targets.host)
+        compiled = CompiledParts(request.targets.host)
     return EndToEnd(
         functools.partial(ship, compiled=compiled),
-        job.samples,
-        job.options.seed,
-        job.options.accuracy_budget,
-        own_backend_modules(job.targets.external),
-        job.build_options.get("mod_name", "default"),
-        job.options.rpc_compiler,
+        request.samples,
+        request.options.seed,
+        request.options.accuracy_budget,
+        own_backend_modules(request.targets.external),
+        request.build_options.get("mod_name", "default"),
+        request.options.rpc_compiler,
         runner.compare,
         runner.is_here,
         ship if compiled else None,
-        job.executor,
-        functools.partial(one_step, "building", kind=job.options.progress),
-        job.limit,
-        job.original.truth if job.original else None,
-        functools.partial(exact_outputs, job.prepared, limit=job.limit),
+        request.executor,
+        functools.partial(one_step, "building", kind=request.options.progress),
+        request.limit,
+        request.original.truth if request.original else None,
+        functools.partial(exact_outputs, request.prepared, limit=request.limit),
     )
 
 
-def _shares_kernels(job: Job) -> bool:
-    if job.options.guard_library_mb:
+def _shares_kernels(request: Request) -> bool:
+    if request.options.guard_library_mb:
         return False
-    return len(job.plans.modules) - len(job.plans.same_as()) >= _SHARE_KERNELS
+    return len(request.plans.modules) - len(request.plans.same_as()) >= _SHARE_KERNELS
 
 
-def _is_searched(job: Job, found: OpLevel) -> bool:
-    return job.options.graph_search != NONE and bool(found.replans)
+def _is_searched(request: Request, found: OpLevel) -> bool:
+    return request.options.graph_search != NONE and bool(found.replans)
 
 
-def search_whole(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch | None:
+def search_whole(
+    request: Request, found: OpLevel, how: EndToEnd, runner: Runner
+) -> GraphSearch | None:
     """Search whole plans, and add the best; None without a search."""
-    if not _is_searched(job, found) or job.limit.left(WHOLE_PLANS) <= 0:
+    if not _is_searched(request, found) or request.limit.left(WHOLE_PLANS) <= 0:
         return None
-    with job.clock.phase("graph search"):
+    with request.clock.phase("graph search"):
         try:
-            return search_whole_plans(job, found, how, runner)
+            return search_whole_plans(request, found, how, runner)
         except GuardUnavailable as error:
             _logger.warning("whole plans are not searched: %s", error)
             return None
 
 
-def decide(job: Job, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
+def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
     """Decide the plan that ships; return it, what the guard measured, and why it could not
     measure."""
-    if not job.options.guard:
+    if not request.options.guard:
         return OP_LEVEL, None, ""
     failed: Collection[str] = ()
-    with job.clock.phase("guard"):
-        if job.limit.left(BUILT) > 0:
+    with request.clock.phase("guard"):
+        if request.limit.left(BUILT) > 0:
             try:
-                guarded = _guard(job.plans, job.options, how)
+                guarded = _guard(request.plans, request.options, how)
                 return guarded.winner, guarded, ""
             except GuardUnavailable as error:
                 skipped, failed = str(error), error.failed
         else:
             skipped = option("search_seconds") + " leaves no time for it"
     is_measured = how.trusts_import and found.ships_unmeasured()
-    name = OP_LEVEL if is_measured else job.plans.known_right()
+    name = OP_LEVEL if is_measured else request.plans.known_right()
     if name in failed:
         name = TVM_ALONE
     _logger.warning("plan %s ships without end-to-end measurements: %s", name, skipped)
@@ -198,29 +200,34 @@ def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
 
 
 def _build_plan(
-    job: Job, records: TuningRecords, module: tvm.IRModule, compiled: CompiledParts | None = None
+    request: Request,
+    records: TuningRecords,
+    module: tvm.IRModule,
+    compiled: CompiledParts | None = None,
 ) -> Any:
     """Build the library of a whole plan that competes; with `compiled`, which knows the kernels of
     these records alone, it is for a file and costs what is new in it."""
-    is_untuned = job.plans.is_untuned(module)
+    is_untuned = request.plans.is_untuned(module)
     used = TuningRecords() if is_untuned else records
     with used.in_force():
         # Kernels that are shared run on all threads.
         is_serial = is_on_one_thread(module["main"])
         if compiled is not None and not is_untuned and not is_serial:
-            return compiled.build(module, opt_level=None, **job.build_options)
+            return compiled.build(module, opt_level=None, **request.build_options)
         # A plan of the model's file needs no VM for what TVM's graph executor cannot run.
-        executor = executor_of(job.build_options, module)
-        return build_whole(module, job.targets.host, executor, job.build_options)
+        executor = executor_of(request.build_options, module)
+        return build_whole(module, request.targets.host, executor, request.build_options)
 
 
-def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) -> GraphSearch:
-    """Search as the options say, and add the best plans to the job's.
+def search_whole_plans(
+    request: Request, found: OpLevel, how: EndToEnd, runner: Runner
+) -> GraphSearch:
+    """Search as the options say, and add the best plans to the request's.
 
     GuardUnavailable where whole plans cannot be measured.
     """
-    plans, options = job.plans, job.options
-    space = PlanSpace(found.replans, job.targets.host.kind.name, plans.parts)
+    plans, options = request.plans, request.options
+    space = PlanSpace(found.replans, request.targets.host.kind.name, plans.parts)
     if not space.genes:
         return GraphSearch(options.graph_search, ended="no operator can run on several backends")
     first = space.parts_of(space.seeds()[0])
@@ -229,7 +236,9 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
         # It may end before its last trial: when its time is up, or no other plan is found.
         on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
         on_step("plans tried", 0, options.graph_search_trials)
-        known = held.enter_context(known_plans(job, found.records, runner, how.samples, reference))
+        known = held.enter_context(
+            known_plans(request, found.records, runner, how.samples, reference)
+        )
         base = known.look_up(reference)
         beside = plans.module_of(first)
         if isinstance(beside, Cost):
@@ -256,11 +265,11 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
             space,
             measure,
             known,
-            options=SearchOptions(
+            options=GraphSearchOptions(
                 strategy=options.graph_search,
                 population=options.graph_search_population,
                 trials=options.graph_search_trials,
-                seconds=min(options.graph_search_seconds, job.limit.left(WHOLE_PLANS)),
+                seconds=min(options.graph_search_seconds, request.limit.left(WHOLE_PLANS)),
                 seed=options.graph_search_seed,
             ),
             on_trials=on_trials,
@@ -276,7 +285,7 @@ def search_whole_plans(job: Job, found: OpLevel, how: EndToEnd, runner: Runner) 
 
 @contextlib.contextmanager
 def known_plans(
-    job: Job,
+    request: Request,
     records: TuningRecords,
     runner: Runner,
     samples: Mapping[str, np.ndarray],
@@ -285,37 +294,37 @@ def known_plans(
     """Yield what the store knows of the module's plans that were measured beside the plan
     `reference`; nothing where a backend has no version."""
     device = runner.info if isinstance(runner, DeviceRunner) else None
-    versions = {str(each): version_of(each.kind.name, device) for each in job.targets.external}
+    versions = {str(each): version_of(each.kind.name, device) for each in request.targets.external}
     depends_on = {
         **build_options(),
         "backends": versions,
-        "executor": _built_by(job),
+        "executor": _built_by(request),
         "tuning": records.digest() if len(records) else "",
-        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(job.plans.kernels)],
+        "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(request.plans.kernels)],
         "beside": reference,
-        "accuracy_budget": job.options.accuracy_budget,
+        "accuracy_budget": request.options.accuracy_budget,
         "samples": _digest(samples),
-        **calls_of(job.prepared),
-        **({"judged_by": job.original.agreement.by} if job.original else {}),
+        **calls_of(request.prepared),
+        **({"judged_by": request.original.agreement.by} if request.original else {}),
     }
     store = None
     if None not in versions.values():
-        store = open_store(job.options, measure_options(job.options), device)
+        store = open_store(request.options, measure_options(request.options), device)
     try:
-        module = " ".join(function.key for function in describe_functions(job.prepared))
+        module = " ".join(function.key for function in describe_functions(request.prepared))
         is_quiet = functools.cache(lambda: runner.is_quiet())
-        yield KnownPlans(store, module, str(job.targets.host), depends_on, is_quiet)
+        yield KnownPlans(store, module, str(request.targets.host), depends_on, is_quiet)
     finally:
         if store is not None:
             store.close()
 
 
-def _built_by(job: Job) -> list[str]:
+def _built_by(request: Request) -> list[str]:
     """Return what options of the build come to: one that is not given is as good as its default."""
-    if job.executor == VM:
+    if request.executor == VM:
         return [VM]  # it takes none
     defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}
-    return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **job.build_options}.items())
+    return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **request.build_options}.items())
 
 
 def _text(value: Any) -> str:

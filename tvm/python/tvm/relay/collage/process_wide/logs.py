@@ -43,7 +43,7 @@ def logging_at(level: str) -> Iterator[None]:
         yield
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """A record as a line of JSON, beside those of the progress; docs/progress.schema.json."""
 
     def format(self, record: logging.LogRecord) -> str:

@@ -17,7 +17,7 @@ from ..plans.placement.seen import SeenPlans, parts_at
 from ..views.function_report import FunctionGraph
 from .facts import time_text
 from .looks import FREE
-from .net import Kernel, Known, Net
+from .net import Known, Net, PlacedKernel
 from .record import Report, SearchedFunction
 
 
@@ -142,7 +142,9 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
-    def add(kind: str, backend: str, kernel: Kernel, *, label: str = "", rule: str = "") -> None:
+    def add(
+        kind: str, backend: str, kernel: PlacedKernel, *, label: str = "", rule: str = ""
+    ) -> None:
         nodes = kernel.nodes
         box_of.update(dict.fromkeys(nodes, len(boxes)))
         gives = net.nodes[nodes[-1]].type if nodes else ""
@@ -152,7 +154,7 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
 
     for index, node in net.nodes.items():
         if node.kind == "var":
-            add("input", "", Kernel((index,), None), label=node.name or "input")
+            add("input", "", PlacedKernel((index,), None), label=node.name or "input")
     for part in _parts_of(report, function.function, plan):
         if nodes := net.shown(part.nodes):
             backend = TVM_ALONE if part.backend in (report.host_kind, FREE) else part.backend

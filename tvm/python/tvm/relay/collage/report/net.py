@@ -90,7 +90,7 @@ def short_name(node: GraphNode) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Kernel:
+class PlacedKernel:
     """Nodes that run as one, as they were measured with all that is free among them."""
 
     nodes: tuple[int, ...]
@@ -103,25 +103,25 @@ class Known:
 
     def __init__(self, net: Net, costed: Iterable[CostedCandidate]) -> None:
         self._net = net
-        self._best: dict[str, dict[frozenset[int], Kernel]] = {}
+        self._best: dict[str, dict[frozenset[int], PlacedKernel]] = {}
         for row in costed:
             if (seconds := row.cost.seconds) is not None:
                 of_backend = self._best.setdefault(row.backend, {})
                 operators = frozenset(net.shown(row.nodes))
                 best = of_backend.get(operators)
                 if best is None or seconds < (math.inf if best.seconds is None else best.seconds):
-                    of_backend[operators] = Kernel(row.nodes, seconds, row.cost.flags)
+                    of_backend[operators] = PlacedKernel(row.nodes, seconds, row.cost.flags)
 
-    def part(self, backend: str, nodes: Iterable[int], cost: PartCost) -> Kernel:
+    def part(self, backend: str, nodes: Iterable[int], cost: PartCost) -> PlacedKernel:
         """Return a plan's part by its own cost; where nobody measured it as a part (0 is what is
         free, or what TVM cannot fuse), by that of a candidate of just its operators there."""
         nodes = tuple(nodes)
         if cost.seconds:
-            return Kernel(nodes, cost.seconds, cost.flags)
+            return PlacedKernel(nodes, cost.seconds, cost.flags)
         best = self._best.get(backend, {}).get(frozenset(self._net.shown(nodes)))
-        return dataclasses.replace(best, nodes=nodes) if best else Kernel(nodes, None)
+        return dataclasses.replace(best, nodes=nodes) if best else PlacedKernel(nodes, None)
 
-    def tvms_kernels(self, placed: Collection[int]) -> list[Kernel]:
+    def tvms_kernels(self, placed: Collection[int]) -> list[PlacedKernel]:
         """Return the operators that no part holds, in order: the largest kernels that were
         measured, then what is left, rows together of which each operator feeds the next alone.
 
@@ -135,7 +135,7 @@ class Known:
             if operators and operators <= left and self._gives_one(operators, results):
                 found.append(known[operators])
                 left -= operators
-        found += (Kernel(tuple(row), None) for row in self._rows(sorted(left), results))
+        found += (PlacedKernel(tuple(row), None) for row in self._rows(sorted(left), results))
         return sorted(found, key=lambda kernel: min(kernel.nodes))
 
     def _gives_one(self, operators: frozenset[int], results: set[int]) -> bool:
@@ -234,7 +234,7 @@ class PlanParts:
         return self.node_of[node].op or "call of a function"
 
 
-def _part(backend: str, kernel: Kernel) -> Part:
+def _part(backend: str, kernel: PlacedKernel) -> Part:
     return Part(backend, tuple(sorted(kernel.nodes)), kernel.seconds, flags=kernel.flags)
 
 

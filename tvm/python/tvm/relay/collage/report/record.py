@@ -151,7 +151,7 @@ class Step:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Trial:
+class TriedPlan:
     """A plan that the search of whole plans tried."""
 
     name: str = described("trial-1 and so on, as placements have it")
@@ -173,7 +173,7 @@ class PlanSearch:
     genes: int = described("groups of operators that plans may differ in", **_COUNT)
     op_level_seconds: float | None = described("of the op-level plan in the same search")
     ended: str = described("why it ended")
-    trials: tuple[Trial, ...] = described("in the order in which they were tried")
+    trials: tuple[TriedPlan, ...] = described("in the order in which they were tried")
 
 
 @dataclasses.dataclass(frozen=True)

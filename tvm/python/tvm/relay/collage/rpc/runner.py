@@ -14,7 +14,7 @@ from ..exec.pool import Job, OnReply, WorkerPool, drive
 from ..exec.process import WorkerOptions
 from ..exec.reply import Reply
 from ..exec.spent import phase
-from ..machine.environment import Machine
+from ..machine.environment import MachineTraits
 from ..measure.race.comparison import Comparison, RightOutputs
 from ..measure.race.race import Contestant, RaceOptions
 from ..options.named import option
@@ -68,8 +68,8 @@ class DeviceRunner:
         """Nobody looks: no cost is measured again for that."""
         return False
 
-    def machine(self) -> Machine:
-        return Machine(self.info.cpu, self.info.features, self.info.num_threads)
+    def machine(self) -> MachineTraits:
+        return MachineTraits(self.info.cpu, self.info.features, self.info.num_threads)
 
     def check(self, candidates: Iterable[CandidateModule]) -> None:
         """HostTargetError or DeviceError for a target or backend that the devices lack."""

@@ -42,8 +42,8 @@ from .tuner import (
     Line,
     Record,
     SearchOptions,
-    Task,
     Tuner,
+    TuningTask,
     contexts_in_force,
     of_task,
     rows_by_precedence,
@@ -112,7 +112,7 @@ class Ansor(Tuner):
         origin = TRANSFERRED if row.get("v") == TRANSFERRED_VERSION else NAME
         return Line(NAME, flat_key(key), target, seconds=seconds, text=text, origin=origin)
 
-    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
+    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the fused kernels that reduce something."""
         machine = auto_scheduler.HardwareParams(num_cores=threads_there(), target=target)
         # Also outside of a build: the weights of these can be laid out.
@@ -122,11 +122,11 @@ class Ansor(Tuner):
             kernel_of(each, each.desc, int(count)) for each, count in zip(found, calls, strict=True)
         ]
         return [
-            Task(kernel.workload, kernel.name, each, kernel=kernel)
+            TuningTask(kernel.workload, kernel.name, each, kernel=kernel)
             for kernel, each in zip(kernels, found, strict=True)
         ]
 
-    def search(self, task: Task, options: SearchOptions, known: Sequence[Line]) -> None:
+    def search(self, task: TuningTask, options: SearchOptions, known: Sequence[Line]) -> None:
         log, trials = options.log, options.trials
         learns = options.model == "xgb"
         model = kept_model(log) if learns else auto_scheduler.RandomModel()

@@ -30,8 +30,8 @@ from .tuner import (
     Line,
     Record,
     SearchOptions,
-    Task,
     Tuner,
+    TuningTask,
     contexts_in_force,
     of_task,
     rows_by_precedence,
@@ -76,12 +76,12 @@ class AutoTVM(Tuner):
             self.name, _workload(name, args), target, seconds=seconds, text=text, origin=self.name
         )
 
-    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
+    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the operators, each once for each template that TVM could use for it."""
         found = autotvm.task.extract_from_program(mod, {}, target)
-        return [Task(_workload(task.name, task.args), task.name, task) for task in found]
+        return [TuningTask(_workload(task.name, task.args), task.name, task) for task in found]
 
-    def search(self, task: Task, options: SearchOptions, known: Sequence[Line]) -> None:
+    def search(self, task: TuningTask, options: SearchOptions, known: Sequence[Line]) -> None:
         template = task.work
         tuner = RandomTuner(template)
         tried = {decode(line.text)[0].config.index for line in of_task(known, task)}

@@ -30,7 +30,7 @@ from tvm.meta_schedule.utils import derived_object
 from ..files.text import append_line, parse_json
 from ..process_wide.logs import warn_once
 from .trial import Argument, build_kernel, timed
-from .tuner import CannotTravel, Context, Line, Record, SearchOptions, Task, Tuner, of_task
+from .tuner import CannotTravel, Context, Line, Record, SearchOptions, Tuner, TuningTask, of_task
 
 _logger = logging.getLogger(__name__)
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
@@ -96,17 +96,17 @@ class MetaSchedule(Tuner):
             origin=self.name,
         )
 
-    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
+    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the fused kernels that reduce something."""
         tasks = []
         for task in ms.relay_integration.extract_tasks(mod, target, {}):
             kernel = task.dispatched[0]
             if any(map(_reduces, kernel.functions.values())):
                 workload = str(ms.database.Workload(kernel).as_json()[0])
-                tasks.append(Task(workload, str(task.task_name), (kernel, target)))
+                tasks.append(TuningTask(workload, str(task.task_name), (kernel, target)))
         return tasks
 
-    def search(self, task: Task, options: SearchOptions, known: Sequence[Line]) -> None:
+    def search(self, task: TuningTask, options: SearchOptions, known: Sequence[Line]) -> None:
         """Do what Tuner.search says; the log grows with each round of trials."""
         kernel, target = task.work
         log, trials, history = options.log, options.trials, of_task(known, task)

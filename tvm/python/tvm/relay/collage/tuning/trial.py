@@ -40,7 +40,7 @@ _LEAST_FIRST_SECONDS = 1.0
 _RUN_SECONDS = 20.0
 
 
-class Timed(NamedTuple):
+class TimedKernel(NamedTuple):
     """The result of a trial."""
 
     costs: list[float]  # seconds of some runs; empty where it failed
@@ -49,7 +49,7 @@ class Timed(NamedTuple):
     took: float  # seconds
 
 
-def timed(build: Callable[[], tuple[tvm.runtime.Module, Sequence[Argument]]]) -> Timed:
+def timed(build: Callable[[], tuple[tvm.runtime.Module, Sequence[Argument]]]) -> TimedKernel:
     """Build a kernel and time it; a failure of either is one of the schedule's.
 
     A fault of the machine, which says nothing of the schedule, is raised.
@@ -63,7 +63,7 @@ def timed(build: Callable[[], tuple[tvm.runtime.Module, Sequence[Argument]]]) ->
         if fault_of(failure, kills_before):
             raise
         error = failure
-    return Timed(costs, error, began, took=time.time() - began)
+    return TimedKernel(costs, error, began, took=time.time() - began)
 
 
 def build_kernel(target: tvm.target.Target, *what: Any) -> tvm.runtime.Module:
@@ -118,7 +118,7 @@ def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> 
 
 
 @dataclasses.dataclass(frozen=True)
-class Device:
+class TrialDevice:
     """The place where a step's kernels run, if not in this process."""
 
     run: Callable[[Job], Reply]  # has the device reply to a job
@@ -127,7 +127,7 @@ class Device:
 
 
 # Of the step that this process is at: none, or the one that its kernels run on.
-_devices: list[Device] = []
+_devices: list[TrialDevice] = []
 _numbers = itertools.count()
 
 
@@ -139,7 +139,7 @@ def with_device(
     num_threads: int,
 ) -> Any:
     """Call a worker's step, whose kernels run on a device, which `run` has reply to jobs."""
-    _devices.append(Device(run, compiler, num_threads))
+    _devices.append(TrialDevice(run, compiler, num_threads))
     try:
         return resolve(step)(**arguments)
     finally:

@@ -59,7 +59,7 @@ class Line(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class TuningTask:
     """A kernel of a module that a tuner can tune."""
 
     workload: str  # as a log's lines have it
@@ -121,17 +121,17 @@ class Tuner(Protocol):
         """
         ...
 
-    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[Task]:
+    def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the kernels of a typed module that are worth tuning."""
         ...
 
-    def search(self, task: Task, options: SearchOptions, known: Sequence[Line]) -> None:
+    def search(self, task: TuningTask, options: SearchOptions, known: Sequence[Line]) -> None:
         """Try `options.trials` more schedules of a task, or as many as there are, and append each
         trial to the log; `known` are the log's trials of all tasks for this target."""
         ...
 
 
-def of_task(known: Sequence[Line], task: Task) -> list[Line]:
+def of_task(known: Sequence[Line], task: TuningTask) -> list[Line]:
     """Return those trials that are of a task."""
     return [line for line in known if line.workload == task.workload]
 

@@ -24,7 +24,7 @@ from ..candidate.pass_context import context_from_json
 from ..compile import fast_passes
 from .log import note_kernel, read_log
 from .records import TUNERS
-from .tuner import Line, SearchOptions, Task, of_task
+from .tuner import Line, SearchOptions, TuningTask, of_task
 
 # A gain of less than a hundredth is none.
 _GAIN = 0.99
@@ -94,7 +94,7 @@ def text_of(candidate: dict[str, Any]) -> str:
 
 # A worker gets one candidate's tasks one after the other, and each perhaps several times.
 @functools.lru_cache(maxsize=1)
-def tasks_of(candidate: str, tuner: str) -> tuple[tvm.target.Target, list[Task]]:
+def tasks_of(candidate: str, tuner: str) -> tuple[tvm.target.Target, list[TuningTask]]:
     """Return the target and the tasks of a candidate (the text of its JSON form)."""
     module = CandidateModule.from_json(json.loads(candidate))
     target = tvm.target.Target(module.target)

@@ -13,7 +13,7 @@ from kernel_nets import CPU, NETS
 from tree import ROOT
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.measure.profiler.compiled_kernels import Kernel, kernels_of
+from tvm.relay.collage.measure.profiler.compiled_kernels import CompiledKernel, kernels_of
 from tvm.relay.collage.plans.placement import measured_deployed
 from tvm.relay.collage.plans.placement.measured_deployed import CAUSES, UNEXPLAINED, match_kernels
 
@@ -84,7 +84,7 @@ def kernel(ops, *types, **changes):
     """A kernel of TVM's with these types, the result last; its code follows from both."""
     types = (*types[:-1], "->", types[-1])
     fields = {"backend": "tvm", "code": f"{ops}{types}", "weights": (), "values": ""}
-    return Kernel(0, "k", ops=tuple(ops.split()), types=types, **{**fields, **changes})
+    return CompiledKernel(0, "k", ops=tuple(ops.split()), types=types, **{**fields, **changes})
 
 
 A, B, BLOCKED = "float32[1,8,4]", "float32[2,8]", "float32[1,1,4,8]"

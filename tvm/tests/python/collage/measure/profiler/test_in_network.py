@@ -158,7 +158,7 @@ def work(device, slow=()):
         device.work()
         device.now += next(slow, 0.0)
 
-    return in_network.Work(run, 5.0)
+    return in_network.Interlude(run, 5.0)
 
 
 def test_waking_the_threads_of_both_pools_is_part_of_a_run():
@@ -201,7 +201,7 @@ def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
 
 def test_a_run_takes_some_time_even_if_the_work_beside_it_once_took_less():
     times = itertools.count(0, -1)
-    between = in_network.Work(int, 1.0)
+    between = in_network.Interlude(int, 1.0)
     timer = in_network.seconds_in_turn(
         [in_network.Copy(int)], in_network.nothing, between, lambda: float(next(times))
     )
@@ -291,7 +291,7 @@ def test_parts_on_threads_of_their_own_are_timed_between_work_of_the_pool(tmp_pa
     if collage.backends.get_backend("onnxruntime").available():
         pytest.skip("onnxruntime is not installed")
     worked = []
-    work = in_network.Work(lambda: worked.append(1), 1.0)
+    work = in_network.Interlude(lambda: worked.append(1), 1.0)
     monkeypatch.setattr(in_network, "pool_works", lambda: work)
     mod = collage.backends.greedy_partition(tvm.IRModule.from_expr(dense(8)), "onnxruntime")
     candidate = candidates.candidate_module(mod, "onnxruntime", "llvm")

@@ -19,8 +19,8 @@ from tvm.relay.collage.plans import competing as plans
 from tvm.relay.collage.plans import whole_plans
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
-from tvm.relay.collage.plans.job import Job, Phases
 from tvm.relay.collage.plans.names import ONE_THREAD
+from tvm.relay.collage.plans.request import Phases, Request
 from tvm.relay.collage.plans.whole_plans import end_to_end, known_plans
 from tvm.relay.collage.tuning import TuningRecords
 
@@ -105,12 +105,12 @@ def test_a_second_search_takes_all_from_the_store(result, store, monkeypatch):
     assert tvm.ir.structural_equal(replay(placement).mod, again.mod)
 
 
-def job_of(mod, options, build_options=None, executor="graph"):
+def request_of(mod, options, build_options=None, executor="graph"):
     targets = parse_targets(["llvm", "dnnl"])
     mod = relay.transform.InferType()(mod)
     made = Plans(mod, targets)
     given = TuningRecords()
-    return Job(mod, targets, options, build_options or {}, {}, executor, given, made, Phases())
+    return Request(mod, targets, options, build_options or {}, {}, executor, given, made, Phases())
 
 
 KNOWN = {"reference": "plan a", "samples": {"x": np.ones(4, "float32")}, "accuracy_budget": 0.0}
@@ -122,9 +122,11 @@ def known(tmp_path):
 
     def known(reference, samples, accuracy_budget, kernels="matmul", runner=None, **build):
         store = str(tmp_path / "costs.sqlite")
-        job = job_of(net(), CollageOptions(store=store, accuracy_budget=accuracy_budget), **build)
-        job.plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
-        return known_plans(job, TuningRecords(), runner, samples, reference)
+        request = request_of(
+            net(), CollageOptions(store=store, accuracy_budget=accuracy_budget), **build
+        )
+        request.plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
+        return known_plans(request, TuningRecords(), runner, samples, reference)
 
     with known(**KNOWN) as found:
         found.keep("plan", "1 dnnl", Cost.given(2.0))
@@ -238,11 +240,11 @@ def search_of_chains(monkeypatch):
         options = CollageOptions(
             graph_search="random", graph_search_trials=7, store="none", progress="quiet"
         )
-        job = job_of(chain(1), options)
-        job.plans.add_new("dnnl", {"main": [2]})
+        request = request_of(chain(1), options)
+        request.plans.add_new("dnnl", {"main": [2]})
         found = types.SimpleNamespace(records=TuningRecords(), replans={})
         how = types.SimpleNamespace(samples={})
-        return job.plans, whole_plans.search_whole_plans(job, found, how, None)
+        return request.plans, whole_plans.search_whole_plans(request, found, how, None)
 
     return search
 
@@ -290,10 +292,10 @@ def test_a_new_plan_that_cannot_be_made_is_data(search_of_chains):
 )
 def test_many_different_plans_share_their_kernels(lengths, executor, options, is_shared):
     """And what ships is built by TVM alone."""
-    job = job_of(chain(1), CollageOptions(**options), executor=executor)
-    job.plans.modules = {str(number): chain(length) for number, length in enumerate(lengths)}
+    request = request_of(chain(1), CollageOptions(**options), executor=executor)
+    request.plans.modules = {str(number): chain(length) for number, length in enumerate(lengths)}
     found = types.SimpleNamespace(records=TuningRecords(), replans={"main": None})
-    how = end_to_end(job, found, types.SimpleNamespace(compare=None, is_here=True))
+    how = end_to_end(request, found, types.SimpleNamespace(compare=None, is_here=True))
     assert (how.ship is not None) == is_shared
     assert (how.build.keywords["compiled"] is not None) == is_shared
     assert how.ship is None or not how.ship.keywords

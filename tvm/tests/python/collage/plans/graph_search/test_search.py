@@ -10,10 +10,12 @@ from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measure.options import MeasureOptions
 from tvm.relay.collage.plans.graph_search.known import KnownPlans
 from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
-from tvm.relay.collage.plans.graph_search.search import SearchOptions, search_plans
+from tvm.relay.collage.plans.graph_search.search import GraphSearchOptions, search_plans
 from tvm.relay.collage.store import CostStore, StoredCosts
 
-OPTIONS = SearchOptions(strategy="evolutionary", population=3, trials=1000, seconds=1e9, seed=0)
+OPTIONS = GraphSearchOptions(
+    strategy="evolutionary", population=3, trials=1000, seconds=1e9, seed=0
+)
 SECONDS = {"a": 3.0, "b": 2.0, "c": 1.0}
 
 

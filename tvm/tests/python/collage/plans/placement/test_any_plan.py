@@ -19,7 +19,7 @@ from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.estimators import FunctionCosts
 from tvm.relay.collage.importer.onnx import from_onnx
 from tvm.relay.collage.loaded import read_placements
-from tvm.relay.collage.plans.placement import Machine
+from tvm.relay.collage.plans.placement import MachineTraits
 from tvm.relay.collage.relay_util.external import is_on_one_thread
 
 TARGETS = [HOST, "dnnl", "cblas", "onnxruntime", "openvino"]
@@ -86,7 +86,7 @@ def test_plans_of_a_small_net_on_one_thread_compete_and_are_replayed(
     threads, seconds, is_small, fakes, tmp_path, monkeypatch
 ):
     """Where there are several threads; a plan that takes 2 ms can use them."""
-    make, machine = MODELS["conv_net"], Machine("any", (), threads)
+    make, machine = MODELS["conv_net"], MachineTraits("any", (), threads)
     monkeypatch.setattr(optimizer, "this_machine", lambda: machine)
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: FunctionCosts(lambda *_: seconds))
     with tvm.transform.PassContext(opt_level=3):

@@ -21,7 +21,7 @@ from tvm.relay.collage import (
     rules,
 )
 from tvm.relay.collage.compile import prepare
-from tvm.relay.collage.plans.placement import Machine, made_with
+from tvm.relay.collage.plans.placement import MachineTraits, made_with
 from tvm.relay.dataflow_pattern import is_op, wildcard
 
 
@@ -420,7 +420,7 @@ def test_a_machine_is_its_cpu_its_vector_instructions_and_threads(tmp_path):
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text("processor\t: 0\nmodel name\t: Some CPU @ 2GHz\nflags\t: fpu avx2 fma ht\n")
     threads = int(tvm.runtime.num_threads())
-    assert made_with.this_machine(str(cpuinfo)) == Machine(
+    assert made_with.this_machine(str(cpuinfo)) == MachineTraits(
         "Some CPU @ 2GHz", ("avx2", "fma"), threads
     )
     here = made_with.this_machine(str(tmp_path / "none"))

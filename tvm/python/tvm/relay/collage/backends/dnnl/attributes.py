@@ -10,13 +10,13 @@ from typing import Any
 
 from ...errors import UnsupportedOpError
 from ..ints import pads_of
-from ..partition.graph import Node
+from ..partition.graph import Operation
 
 # Axes that a tensor may have.
 MAX_RANK = 6
 
 
-def check(node: Node, condition: object, attribute: str, value: object) -> None:
+def check(node: Operation, condition: object, attribute: str, value: object) -> None:
     if not condition:
         raise UnsupportedOpError("dnnl", node.op, f"{attribute}={value} is not supported")
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..partition.graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Operation, PostOp
 from .types import BYTES, is_quantised
 
 _PRODUCTS = ("conv", "matmul", "inner_product")
 
 
-def take_conversion(graph: Graph, anchor: Node, conversion: Node) -> bool:
+def take_conversion(graph: Graph, anchor: Operation, conversion: Operation) -> bool:
     """Let a product have the conversion's type, if it can; tell whether it does."""
     source, target = graph.dtypes[anchor.output], graph.dtypes[conversion.output]
     if anchor.op not in _PRODUCTS:
@@ -64,7 +64,7 @@ def sums_by_type(graph: Graph) -> Graph:
 
 
 def _scaled_bytes(
-    graph: Graph, producers: dict[int, Node], tensor: int
+    graph: Graph, producers: dict[int, Operation], tensor: int
 ) -> tuple[int, float, float]:
     """Return (x, a, b) where the tensor is a * x + b of bytes x, or the tensor itself."""
     alpha, beta, at = 1.0, 0.0, producers.get(tensor)

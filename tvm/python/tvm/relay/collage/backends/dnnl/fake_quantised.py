@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import tvm
 
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 from .types import BYTES, why_bytes_are_inexact
 
 _DEQUANTIZE, _QUANTIZE = "qnn.dequantize", "qnn.quantize"
@@ -51,7 +51,7 @@ def products_of_bytes(graph: Graph) -> None:
     for tensor, each in found.items():
         if each.data in graph.constants and tensor not in graph.outputs:
             graph.constants[tensor] = tvm.nd.array(_floats(graph, each))
-    nodes: list[Node] = []
+    nodes: list[Operation] = []
     users = graph.users()
     taken: set[int] = set()  # outputs of nodes that others compute
     for node in graph.nodes:
@@ -71,8 +71,8 @@ def products_of_bytes(graph: Graph) -> None:
 
 
 def _product(
-    graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node | None
-) -> list[Node]:
+    graph: Graph, found: dict[int, _Dequantised], node: Operation, reader: Operation | None
+) -> list[Operation]:
     """Return a product of bytes, with a bias that reads it, and its dequantisation; nothing where
     it has to be one of floats."""
     data, weights = (found.get(tensor) for tensor in node.inputs)
@@ -88,7 +88,7 @@ def _product(
     total = graph.new_tensor(graph.shapes[node.output], "int32")
     zero = graph.new_constant(tvm.nd.array(np.zeros((), "int32")))
     inputs = [data.data, weights.data, data.zero, zero]
-    made = [Node(_PRODUCTS[node.op], inputs, total, node.attrs)]
+    made = [Operation(_PRODUCTS[node.op], inputs, total, node.attrs)]
     output = node.output
     bias = _bias(graph, node, reader, channels)
     if bias is not None and reader is not None:
@@ -96,15 +96,15 @@ def _product(
         shape = [1] * len(graph.shapes[total])
         shape[channels] = -1
         values = (bias / factors).astype("float32").reshape(shape)
-        made.append(Node("add", [total, graph.new_constant(tvm.nd.array(values))], biased))
+        made.append(Operation("add", [total, graph.new_constant(tvm.nd.array(values))], biased))
         total, output = biased, reader.output
     constants = (factors, np.zeros(factors.shape, "int32"))
     inputs = [total, *(graph.new_constant(tvm.nd.array(each)) for each in constants)]
     attrs = types.SimpleNamespace(axis=channels)
-    return [*made, Node(_DEQUANTIZE, inputs, output, attrs)]
+    return [*made, Operation(_DEQUANTIZE, inputs, output, attrs)]
 
 
-def _channels(node: Node, rank: int) -> tuple[int, int]:
+def _channels(node: Operation, rank: int) -> tuple[int, int]:
     """Return the axes of channels in the weights and in the result."""
     if node.op == "nn.dense":
         return 0, rank - 1
@@ -112,7 +112,9 @@ def _channels(node: Node, rank: int) -> tuple[int, int]:
     return str(node.attrs.kernel_layout).find("O"), layout.find("C")
 
 
-def _bias(graph: Graph, node: Node, reader: Node | None, channels: int) -> np.ndarray | None:
+def _bias(
+    graph: Graph, node: Operation, reader: Operation | None, channels: int
+) -> np.ndarray | None:
     """Return the numbers that a product's reader adds to its channels, if it does."""
     if reader is None or reader.op not in _SUMS or node.output not in reader.inputs:
         return None
@@ -130,7 +132,9 @@ def _bias(graph: Graph, node: Node, reader: Node | None, channels: int) -> np.nd
     return values.reshape(-1) if is_own else None
 
 
-def _move(graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node) -> list[Node]:
+def _move(
+    graph: Graph, found: dict[int, _Dequantised], node: Operation, reader: Operation
+) -> list[Operation]:
     """Move the bytes where floats were moved that only a quantisation with the same numbers
     reads."""
     data = found.get(node.inputs[0])
@@ -143,7 +147,7 @@ def _move(graph: Graph, found: dict[int, _Dequantised], node: Node, reader: Node
     )
     if not are_same or graph.dtypes[reader.output] != graph.dtypes[data.data]:
         return []
-    return [Node(node.op, [data.data], reader.output, node.attrs)]
+    return [Operation(node.op, [data.data], reader.output, node.attrs)]
 
 
 def _floats(graph: Graph, each: _Dequantised) -> np.ndarray:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from tvm import relay
 
-from ..partition.graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Operation, PostOp
 
 _MAX_OPS = 12
 # Small ones tell slopes and what is added before a root, middle ones shapes, far ones where
@@ -168,20 +168,23 @@ def recognise_all(graph: Graph) -> None:
         if node.output in best:
             post_op, source, piece = best[node.output]
             swallowed.update(inner.output for inner in piece)
-            node = Node("function", [source], node.output, post_op)
+            node = Operation("function", [source], node.output, post_op)
         kept.append(node)
     graph.nodes = kept[::-1]
 
 
-def function_ending_at(graph: Graph, root: Node) -> tuple[PostOp, int, list[Node]] | None:
+def function_ending_at(graph: Graph, root: Operation) -> tuple[PostOp, int, list[Operation]] | None:
     """Return (PostOp, variable, nodes) of the largest known function that ends at root, or None."""
     producers = {node.output: node for node in graph.nodes}
     return next(reversed(list(_known_pieces(graph, root, producers, graph.users()))), None)
 
 
 def _known_pieces(
-    graph: Graph, root: Node, producers: dict[int, Node], users: dict[int, list[Node]]
-) -> Iterator[tuple[PostOp, int, list[Node]]]:
+    graph: Graph,
+    root: Operation,
+    producers: dict[int, Operation],
+    users: dict[int, list[Operation]],
+) -> Iterator[tuple[PostOp, int, list[Operation]]]:
     """Return (PostOp, variable, nodes) of the known functions that end at root, smallest first."""
     if root.op not in _EVALUATE:
         return
@@ -205,8 +208,11 @@ def _match_op(op: str) -> PostOp | None:
 
 
 def _pieces_of_one_variable(
-    graph: Graph, root: Node, producers: dict[int, Node], users: dict[int, list[Node]]
-) -> list[tuple[int, list[Node]]]:
+    graph: Graph,
+    root: Operation,
+    producers: dict[int, Operation],
+    users: dict[int, list[Operation]],
+) -> list[tuple[int, list[Operation]]]:
     """Return (variable, nodes) of growing pieces that end in root and depend on one tensor."""
     order = {node.output: i for i, node in enumerate(graph.nodes)}
     piece, pieces = [root], []
@@ -235,7 +241,7 @@ def _pieces_of_one_variable(
     return pieces
 
 
-def _evaluate(graph: Graph, piece: list[Node], source: int, x: np.ndarray) -> np.ndarray:
+def _evaluate(graph: Graph, piece: list[Operation], source: int, x: np.ndarray) -> np.ndarray:
     values = {source: np.asarray(x, "float64")}
     with np.errstate(all="ignore"):
         for node in reversed(piece):

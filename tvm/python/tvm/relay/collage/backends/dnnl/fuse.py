@@ -13,7 +13,7 @@ import math
 
 import tvm
 
-from ..partition.graph import Graph, Node, PostOp
+from ..partition.graph import Graph, Operation, PostOp
 from .conversions import is_for_integers, sums_by_type, take_conversion
 
 _WITH_BIAS = {"conv", "deconv", "inner_product", "matmul"}
@@ -26,7 +26,7 @@ def fuse(graph: Graph) -> Graph:
     absorbed: set[int] = set()  # outputs of nodes that were taken into another
     users = graph.users()
     position = {node.output: i for i, node in enumerate(graph.nodes)}
-    nodes: list[Node | None] = list(graph.nodes)
+    nodes: list[Operation | None] = list(graph.nodes)
     for start, anchor in enumerate(graph.nodes):
         if anchor.op not in _WITH_POST_OPS or anchor.output in absorbed:
             continue
@@ -47,7 +47,7 @@ def fuse(graph: Graph) -> Graph:
     return sums_by_type(graph)
 
 
-def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
+def _take_in(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
     """Add consumer to anchor as a bias or a post-op, if it can be; tell whether it was."""
     if consumer.post_ops:
         return False
@@ -75,7 +75,7 @@ def _take_in(graph: Graph, anchor: Node, consumer: Node) -> bool:
     return _take_in_binary(graph, anchor, consumer)
 
 
-def _is_reshape_of_rows(graph: Graph, anchor: Node, consumer: Node) -> bool:
+def _is_reshape_of_rows(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
     """Return whether only rows are arranged anew: oneDNN's dense layer takes all leading axes as
     one.
 
@@ -91,14 +91,14 @@ def _is_reshape_of_rows(graph: Graph, anchor: Node, consumer: Node) -> bool:
     )
 
 
-def _take_scale(graph: Graph, anchor: Node, consumer: Node) -> bool:
+def _take_scale(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
     if consumer.op != "binary" or consumer.attrs["strings"]["algorithm"] != "mul":
         return False
     others = [each for each in consumer.inputs if each != anchor.output]
     return len(others) == 1 and _scale_weights(graph, anchor, others[0])
 
 
-def _take_in_binary(graph: Graph, anchor: Node, consumer: Node) -> bool:
+def _take_in_binary(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
     algorithm = consumer.attrs["strings"]["algorithm"]
     first, second = consumer.inputs
     if first == second or graph.shapes[consumer.output] != graph.shapes[anchor.output]:
@@ -126,7 +126,7 @@ def _take_in_binary(graph: Graph, anchor: Node, consumer: Node) -> bool:
     return False
 
 
-def _take_in_prelu(graph: Graph, anchor: Node, consumer: Node) -> bool:
+def _take_in_prelu(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
     data, slopes = consumer.inputs
     is_float = {graph.dtypes[anchor.output], graph.dtypes[slopes]} == {"float32"}
     is_taken = is_float and data == anchor.output and anchor.op != "binary"
@@ -136,14 +136,14 @@ def _take_in_prelu(graph: Graph, anchor: Node, consumer: Node) -> bool:
     return False
 
 
-def channel_axis(graph: Graph, node: Node) -> int:
+def channel_axis(graph: Graph, node: Operation) -> int:
     """Return which axis of a node's Relay result is its channels."""
     if node.op in ("conv", "deconv"):
         return node.attrs["strings"]["data_layout"].index("C")
     return len(graph.shapes[node.output]) - 1
 
 
-def _is_per_channel(graph: Graph, node: Node, tensor: int) -> bool:
+def _is_per_channel(graph: Graph, node: Operation, tensor: int) -> bool:
     """Tell whether a tensor broadcasts to the node's result along every axis but the channels."""
     shape, result = graph.shapes[tensor], graph.shapes[node.output]
     if math.prod(shape) == 1:
@@ -153,7 +153,7 @@ def _is_per_channel(graph: Graph, node: Node, tensor: int) -> bool:
     return all(extent == (result[i] if i == axis else 1) for i, extent in enumerate(aligned))
 
 
-def _can_be_bias(graph: Graph, anchor: Node, tensor: int) -> bool:
+def _can_be_bias(graph: Graph, anchor: Operation, tensor: int) -> bool:
     if anchor.op not in _WITH_BIAS or len(anchor.inputs) > 2 or anchor.post_ops:
         return False
     channels = graph.shapes[anchor.output][channel_axis(graph, anchor)]
@@ -162,7 +162,7 @@ def _can_be_bias(graph: Graph, anchor: Node, tensor: int) -> bool:
     return tensor in graph.constants or len(graph.shapes[tensor]) == 1
 
 
-def _scale_weights(graph: Graph, anchor: Node, tensor: int) -> bool:
+def _scale_weights(graph: Graph, anchor: Operation, tensor: int) -> bool:
     """Multiply a transposed convolution's weights by a scale of its channels; tell whether it was.
 
     TVM does that to convolutions (FoldScaleAxis), but not to these.

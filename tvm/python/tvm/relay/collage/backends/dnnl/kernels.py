@@ -24,7 +24,7 @@ from tvm import relay
 from ...costs.kernel import KernelRuns, KernelStep, kernel_key, kernels_in
 from ...relay_util.walk import size_of
 from ..partition.description import to_json
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 
 # In which layout all convolutions of a part have their data and results, where oneDNN has a kernel
 # for it ("layout" in ops_conv.cc); first what oneDNN prefers for each by itself.
@@ -82,13 +82,13 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
             _say(convs[0], measured="; ".join(filter(None, [own, f"{layouts.label}: {times}"])))
 
 
-def _say(node: Node, **strings: str) -> None:
+def _say(node: Operation, **strings: str) -> None:
     """Add the strings that say something to the node's."""
     said = {key: text for key, text in strings.items() if text}
     node.attrs = {**node.attrs, "strings": node.attrs.get("strings", {}) | said}
 
 
-def _unsaid(node: Node, *names: str) -> Node:
+def _unsaid(node: Operation, *names: str) -> Operation:
     """Return the node without these strings."""
     strings = {key: text for key, text in node.attrs.get("strings", {}).items() if key not in names}
     attrs = {key: value for key, value in node.attrs.items() if key != "strings"}
@@ -121,7 +121,7 @@ def kernel_runs(text: str, kernel: str, seed: int) -> KernelRuns:
     return KernelRuns(opened, sum(map(size_of, copies[0])) if is_step else 0, [*inputs, *outputs])
 
 
-def _is_chosen(graph: Graph, node: Node) -> bool:
+def _is_chosen(graph: Graph, node: Operation) -> bool:
     """Return whether a node may have several kernels that a trial of it alone tells apart.
 
     Not a convolution where the target decides, nor a product of two activations: that one takes
@@ -134,7 +134,7 @@ def _is_chosen(graph: Graph, node: Node) -> bool:
     return node.op == "inner_product"
 
 
-def _convs(graph: Graph) -> list[Node]:
+def _convs(graph: Graph) -> list[Operation]:
     """Return the nodes whose layouts are chosen."""
     return [
         node
@@ -166,7 +166,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
     )
 
 
-def _described(graph: Graph, node: Node) -> tuple[str, list[int]]:
+def _described(graph: Graph, node: Operation) -> tuple[str, list[int]]:
     """Return the node as a partition of its own, and its tensors."""
     operands = list(dict.fromkeys(node.operands()))
     alone = Graph(
@@ -185,7 +185,7 @@ def _text(graph: Graph) -> str:
     return json.dumps(json.loads(to_json(graph)), sort_keys=True, separators=(",", ":"))
 
 
-def _label(graph: Graph, node: Node) -> str:
+def _label(graph: Graph, node: Operation) -> str:
     """Return a step as the plan of a part shows it: "inner_product 64x768, 3072x768 -> 64x3072 +
     relu"."""
 

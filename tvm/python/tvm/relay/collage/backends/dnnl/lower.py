@@ -18,7 +18,7 @@ import numpy as np
 import tvm
 
 from ...errors import UnsupportedOpError
-from ..partition.graph import Graph, Node, PostOp, reshaped
+from ..partition.graph import Graph, Operation, PostOp, reshaped
 from . import qnn
 from .attributes import MAX_RANK, check
 from .fake_quantised import products_of_bytes
@@ -35,7 +35,7 @@ def lower(graph: Graph) -> Graph:
     products_of_bytes(graph)
     recognise_layer_norms(graph)
     recognise_all(graph)
-    lowered: list[Node] = []
+    lowered: list[Operation] = []
     for node in graph.nodes:
         if node.op not in _LOWER:
             raise UnsupportedOpError("dnnl", node.op, "the op is not in its table")
@@ -56,11 +56,11 @@ def _check_tensors(graph: Graph) -> None:
             check(node, not empty, "shape", graph.shapes[tensor])
 
 
-def _dense(graph: Graph, node: Node) -> Node:
-    return Node("inner_product", node.inputs, node.output, {})
+def _dense(graph: Graph, node: Operation) -> Operation:
+    return Operation("inner_product", node.inputs, node.output, {})
 
 
-def _matmul(graph: Graph, node: Node) -> Node:
+def _matmul(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
     check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
@@ -68,7 +68,7 @@ def _matmul(graph: Graph, node: Node) -> Node:
         "transpose_a": [int(attrs.transpose_a)],
         "transpose_b": [int(attrs.transpose_b)],
     }
-    return Node("matmul", node.inputs, node.output, {"ints": ints})
+    return Operation("matmul", node.inputs, node.output, {"ints": ints})
 
 
 _BINARY = {
@@ -82,7 +82,7 @@ _BINARY = {
 _COMMUTATIVE = {"add", "multiply", "maximum", "minimum"}
 
 
-def _binary(graph: Graph, node: Node) -> Node:
+def _binary(graph: Graph, node: Operation) -> Operation:
     first, second = node.inputs
     shape = graph.shapes[node.output]
     if graph.shapes[first] != shape and node.op in _COMMUTATIVE:
@@ -101,21 +101,21 @@ def _count_turns(operand: Sequence[int], result: Sequence[int]) -> int:
     return len(list(itertools.groupby(has)))
 
 
-def _binary_node(algorithm: str, inputs: list[int], output: int) -> Node:
-    return Node("binary", inputs, output, {"strings": {"algorithm": algorithm}})
+def _binary_node(algorithm: str, inputs: list[int], output: int) -> Operation:
+    return Operation("binary", inputs, output, {"strings": {"algorithm": algorithm}})
 
 
-def _bias_add(graph: Graph, node: Node) -> list[Node]:
+def _bias_add(graph: Graph, node: Operation) -> list[Operation]:
     views, vector = _along_axis(graph, node)
     return [*views, _binary_node("add", [node.inputs[0], vector], node.output)]
 
 
-def _prelu(graph: Graph, node: Node) -> list[Node]:
+def _prelu(graph: Graph, node: Operation) -> list[Operation]:
     views, vector = _along_axis(graph, node)
-    return [*views, Node("prelu", [node.inputs[0], vector], node.output, {})]
+    return [*views, Operation("prelu", [node.inputs[0], vector], node.output, {})]
 
 
-def _along_axis(graph: Graph, node: Node) -> tuple[list[Node], int]:
+def _along_axis(graph: Graph, node: Operation) -> tuple[list[Operation], int]:
     """Return the vector that is a node's second operand such as broadcasts along attribute axis,
     after the view that makes it so of what is no constant."""
     data, vector = node.inputs
@@ -128,10 +128,10 @@ def _along_axis(graph: Graph, node: Node) -> tuple[list[Node], int]:
     if axis == rank - 1:
         return [], vector
     view = graph.new_tensor(shape, graph.dtypes[vector])
-    return [Node("reshape", [vector], view, {})], view
+    return [Operation("reshape", [vector], view, {})], view
 
 
-def _clip(graph: Graph, node: Node) -> Node:
+def _clip(graph: Graph, node: Operation) -> Operation:
     """Lower a clip to a maximum or a minimum: one with two finite bounds is a function by now."""
     low, high = float(node.attrs.a_min), float(node.attrs.a_max)
     if math.isfinite(low):
@@ -143,31 +143,33 @@ def _clip(graph: Graph, node: Node) -> Node:
     return _binary_node(algorithm, [*node.inputs, limit], node.output)
 
 
-def _function(graph: Graph, node: Node) -> Node:
+def _function(graph: Graph, node: Operation) -> Operation:
     post: PostOp = node.attrs
     return _eltwise_node(post, node)
 
 
-def _eltwise_node(post: PostOp, node: Node) -> Node:
+def _eltwise_node(post: PostOp, node: Operation) -> Operation:
     floats = {"alpha": post.alpha, "beta": post.beta}
     attrs = {"strings": {"algorithm": post.kind}, "floats": floats}
-    return Node("eltwise", node.inputs[:1], node.output, attrs)
+    return Operation("eltwise", node.inputs[:1], node.output, attrs)
 
 
-def _softmax(graph: Graph, node: Node) -> Node:
+def _softmax(graph: Graph, node: Operation) -> Operation:
     rank = len(graph.shapes[node.output])
     kind = "log_softmax" if "log" in node.op else "softmax"
-    return Node(kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}})
+    return Operation(
+        kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
+    )
 
 
-def _concatenate(graph: Graph, node: Node) -> Node:
+def _concatenate(graph: Graph, node: Operation) -> Operation:
     rank = len(graph.shapes[node.output])
-    return Node(
+    return Operation(
         "concat", node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
     )
 
 
-def _reduce(graph: Graph, node: Node) -> Node | list[Node]:
+def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
     attrs = node.attrs
     source = graph.shapes[node.inputs[0]]
     rank = len(source)
@@ -181,14 +183,14 @@ def _reduce(graph: Graph, node: Node) -> Node | list[Node]:
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
     strings = {"algorithm": node.op}
     if kept == graph.shapes[node.output]:
-        return Node("reduce", node.inputs, node.output, {"strings": strings})
+        return Operation("reduce", node.inputs, node.output, {"strings": strings})
     # oneDNN keeps reduced axes as ones: the result without them is a view.
     whole = graph.new_tensor(kept, graph.dtypes[node.output])
-    view = Node("reshape", [whole], node.output, {})
-    return [Node("reduce", node.inputs, whole, {"strings": strings}), view]
+    view = Operation("reshape", [whole], node.output, {})
+    return [Operation("reduce", node.inputs, whole, {"strings": strings}), view]
 
 
-def _variance(graph: Graph, node: Node) -> list[Node]:
+def _variance(graph: Graph, node: Operation) -> list[Operation]:
     """Lower to the mean of squares of the differences from the mean, which is the second
     operand."""
     check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
@@ -196,15 +198,15 @@ def _variance(graph: Graph, node: Node) -> list[Node]:
     dtype = graph.dtypes[data]
     centred, squares = (graph.new_tensor(graph.shapes[data], dtype) for _ in range(2))
     floats, strings = {"alpha": 0.0, "beta": 0.0}, {"algorithm": "square"}
-    means = _reduce(graph, Node("mean", [squares], node.output, node.attrs))
+    means = _reduce(graph, Operation("mean", [squares], node.output, node.attrs))
     return [
         _binary_node("sub", [data, mean], centred),
-        Node("eltwise", [centred], squares, {"strings": strings, "floats": floats}),
+        Operation("eltwise", [centred], squares, {"strings": strings, "floats": floats}),
         *(means if isinstance(means, list) else [means]),
     ]
 
 
-def _layer_norm(graph: Graph, node: Node) -> Node:
+def _layer_norm(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     rank = len(graph.shapes[node.output])
     check(node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
@@ -214,21 +216,21 @@ def _layer_norm(graph: Graph, node: Node) -> Node:
     return lower_layer_norm(graph, dataclasses.replace(node, attrs=norm))
 
 
-def _cast(graph: Graph, node: Node) -> Node:
+def _cast(graph: Graph, node: Operation) -> Operation:
     if graph.dtypes[node.inputs[0]] == graph.dtypes[node.output]:
         return identity(graph, node)
     # TVM drops what is behind the point; types.py says where that is the same or may be rounded.
-    return Node("convert", node.inputs, node.output, qnn.conversion("truncate"))
+    return Operation("convert", node.inputs, node.output, qnn.conversion("truncate"))
 
 
-def _qnn_dense(graph: Graph, node: Node) -> Node:
+def _qnn_dense(graph: Graph, node: Operation) -> Operation:
     ints = {"transpose_a": [0], "transpose_b": [1]}
     rank = len(graph.shapes[node.inputs[0]])
     check(node, rank == 2, "rank of the data", rank)
-    return Node("matmul", node.inputs, node.output, {"ints": ints})
+    return Operation("matmul", node.inputs, node.output, {"ints": ints})
 
 
-_LOWER: dict[str, Callable[[Graph, Node], Node | list[Node]]] = {
+_LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
     "nn.conv1d": conv,
     "nn.conv2d": conv,
     "nn.conv3d": conv,

@@ -19,7 +19,7 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import key_of
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 from .attributes import check
 
 _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
@@ -56,7 +56,7 @@ class _Finder:
         self._producers = {node.output: node for node in graph.nodes}
         self._users = graph.users()
 
-    def ending_at(self, node: Node) -> tuple[LayerNorm, set[int]] | None:
+    def ending_at(self, node: Operation) -> tuple[LayerNorm, set[int]] | None:
         """Return the norm and the tensors inside that it makes needless."""
         norm = self._normalised(node)
         if norm is not None:
@@ -73,7 +73,7 @@ class _Finder:
                     return norm, {*before[1], value}
         return None
 
-    def _normalised(self, node: Node) -> LayerNorm | None:
+    def _normalised(self, node: Operation) -> LayerNorm | None:
         for value, factor in self._ordered(node, "multiply"):
             if found := self._divided(value, self._reciprocal_root(factor)):
                 return found
@@ -81,7 +81,7 @@ class _Finder:
             return self._divided(node.inputs[0], self._made_by(node.inputs[1], "sqrt"))
         return None
 
-    def _reciprocal_root(self, tensor: int) -> Node | None:
+    def _reciprocal_root(self, tensor: int) -> Operation | None:
         root = self._made_by(tensor, "rsqrt")
         quotient = self._made_by(tensor, "divide")
         if root is None and quotient is not None:
@@ -89,7 +89,7 @@ class _Finder:
             root = self._made_by(divisor, "sqrt") if self._graph.scalar(one) == 1.0 else None
         return root
 
-    def _divided(self, value: int, root: Node | None) -> LayerNorm | None:
+    def _divided(self, value: int, root: Operation | None) -> LayerNorm | None:
         """Return the norm of value over the root, if its operand is the variance and epsilon."""
         x = self._centred(value)
         if x is None or root is None:
@@ -137,11 +137,11 @@ class _Finder:
         is_known = len(shape) in _RANKS and shape[-1] > 1
         return is_known and self._graph.shapes[reduced] == (*shape[:-1], 1)
 
-    def _made_by(self, tensor: int, op: str) -> Node | None:
+    def _made_by(self, tensor: int, op: str) -> Operation | None:
         node = self._producers.get(tensor)
         return node if node is not None and node.op == op else None
 
-    def _ordered(self, node: Node | None, op: str) -> list[list[int]]:
+    def _ordered(self, node: Operation | None, op: str) -> list[list[int]]:
         """Return the operands of an op whose order does not matter, both ways."""
         if node is None or node.op != op:
             return []
@@ -158,7 +158,7 @@ class _Finder:
         return is_flat and has_axes and math.prod(shape) == shape[-1] > 1
 
 
-def lower_layer_norm(graph: Graph, node: Node) -> Node:
+def lower_layer_norm(graph: Graph, node: Operation) -> Operation:
     """Return oneDNN's node: inputs x and, by its flags, scale and shift."""
     norm: LayerNorm = node.attrs
     rank, columns = len(graph.shapes[norm.x]), graph.shapes[norm.x][-1:]
@@ -169,7 +169,7 @@ def lower_layer_norm(graph: Graph, node: Node) -> Node:
             raise UnsupportedOpError("dnnl", "layer_norm", f"scale or shift of shape {shape}")
     ints = {"scale": [int(norm.scale is not None)], "shift": [int(norm.shift is not None)]}
     attrs = {"ints": ints, "floats": {"epsilon": norm.epsilon}}
-    return Node("layer_norm", norm.inputs(), node.output, attrs)
+    return Operation("layer_norm", norm.inputs(), node.output, attrs)
 
 
 def is_layer_norm(graph: Graph) -> bool:

@@ -17,7 +17,7 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
 from ..partition.flatten import takes_any
-from ..partition.graph import Node
+from ..partition.graph import Operation
 from .extract import find_chains, lower_calls
 from .lower import SUPPORTED_OPS
 from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
@@ -147,7 +147,7 @@ def _predicate(anchor_op: str | None, chain: list[str]) -> Callable[[relay.Expr]
     return accepts
 
 
-def _is_chain(node: Node, anchor_op: str | None, chain: Sequence[str]) -> bool:
+def _is_chain(node: Operation, anchor_op: str | None, chain: Sequence[str]) -> bool:
     """Tell whether a primitive computes the anchor with these steps, in order, and no other."""
     if anchor_op is None:
         return node.op == "eltwise" and node.attrs["strings"]["algorithm"] in ACTIVATIONS[chain[0]]

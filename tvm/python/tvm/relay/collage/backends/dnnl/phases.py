@@ -16,7 +16,7 @@ import itertools
 import numpy as np
 import tvm
 
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 
 # From so many channels on the kernel's lanes are filled well enough.
 _MANY_CHANNELS = 8
@@ -65,7 +65,7 @@ class _Axis:
 
 def phases_as_channels(graph: Graph) -> Graph:
     """Return the graph, fused already, with plain convolutions; consumes the given one."""
-    nodes: list[Node] = []
+    nodes: list[Operation] = []
     for node in graph.nodes:
         axes = _axes_of(graph, node)
         nodes += _as_convolution(graph, node, axes) if axes else [node]
@@ -73,7 +73,7 @@ def phases_as_channels(graph: Graph) -> Graph:
     return graph
 
 
-def _axes_of(graph: Graph, node: Node) -> tuple[_Axis, _Axis] | None:
+def _axes_of(graph: Graph, node: Operation) -> tuple[_Axis, _Axis] | None:
     """Return the rows and columns of a node that is such a convolution; None for another."""
     if node.op != "deconv" or len(node.inputs) > 2 or node.post_ops:
         return None
@@ -97,7 +97,7 @@ def _axes_of(graph: Graph, node: Node) -> tuple[_Axis, _Axis] | None:
     return rows, columns
 
 
-def _as_convolution(graph: Graph, node: Node, axes: tuple[_Axis, _Axis]) -> list[Node]:
+def _as_convolution(graph: Graph, node: Operation, axes: tuple[_Axis, _Axis]) -> list[Operation]:
     rows, columns = axes
     data, weights = node.inputs
     kernel_layout = node.attrs["strings"]["kernel_layout"]
@@ -124,8 +124,8 @@ def _as_convolution(graph: Graph, node: Node, axes: tuple[_Axis, _Axis]) -> list
     strings = {"data_layout": "NCHW", "kernel_layout": "OIHW"}
     inputs = [data, graph.new_constant(tvm.nd.array(spread))]
     return [
-        Node("conv", inputs, channels, {"ints": ints, "strings": strings}),
-        Node("reshape", [channels], phases, {}),
-        Node("transpose", [phases], beside, {"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
-        Node("reshape", [beside], node.output, {}),
+        Operation("conv", inputs, channels, {"ints": ints, "strings": strings}),
+        Operation("reshape", [channels], phases, {}),
+        Operation("transpose", [phases], beside, {"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
+        Operation("reshape", [beside], node.output, {}),
     ]

@@ -15,19 +15,19 @@ import math
 import numpy as np
 import tvm
 
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 
 
 def products_of_points(graph: Graph) -> Graph:
     """Return the graph, fused already, with dense layers in their place; consumes the given one."""
-    nodes: list[Node] = []
+    nodes: list[Operation] = []
     for node in graph.nodes:
         nodes += _as_product(graph, node) if _is_of_point(graph, node) else [node]
     graph.nodes = nodes
     return graph
 
 
-def _is_of_point(graph: Graph, node: Node) -> bool:
+def _is_of_point(graph: Graph, node: Operation) -> bool:
     """Tell whether a node is such a convolution, and each number of its result has its weights."""
     if node.op != "deconv":
         return False
@@ -47,7 +47,7 @@ def _is_of_point(graph: Graph, node: Node) -> bool:
     )
 
 
-def _as_product(graph: Graph, node: Node) -> list[Node]:
+def _as_product(graph: Graph, node: Operation) -> list[Operation]:
     ints, strings = node.attrs["ints"], node.attrs["strings"]
     data_layout, kernel_layout = strings["data_layout"], strings["kernel_layout"]
     data, weights, *bias = node.inputs
@@ -72,9 +72,9 @@ def _as_product(graph: Graph, node: Node) -> list[Node]:
     rows = graph.new_tensor((batch, values.shape[-1]))
     flat = graph.new_tensor((batch, units))
     return [
-        Node("reshape", [data], rows, {}),
-        Node("inner_product", [rows, *inputs], flat, {}, node.post_ops),
-        Node("reshape", [flat], node.output, {}),
+        Operation("reshape", [data], rows, {}),
+        Operation("inner_product", [rows, *inputs], flat, {}, node.post_ops),
+        Operation("reshape", [flat], node.output, {}),
     ]
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import tvm
 
 from ...errors import UnsupportedOpError
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 
 _FEW = 16  # elements of a constant that a predicate may look at (Backend.local_predicates)
 
@@ -27,11 +27,11 @@ class Chain:
 
     def __init__(self, graph: Graph, tensor: int) -> None:
         self.graph, self.tensor = graph, tensor
-        self.nodes: list[Node] = []
+        self.nodes: list[Operation] = []
 
     def _add(self, op: str, inputs: list[int], attrs: Any, dtype: str = "float32") -> None:
         tensor = self.graph.new_tensor(self.graph.shapes[self.tensor], dtype)
-        self.nodes.append(Node(op, inputs, tensor, attrs))
+        self.nodes.append(Operation(op, inputs, tensor, attrs))
         self.tensor = tensor
 
     def as_float(self) -> Chain:
@@ -66,9 +66,9 @@ class Chain:
         shape[axis] = numbers.size
         return self.graph.new_constant(tvm.nd.array(numbers.reshape(shape).astype("float32")))
 
-    def ending_as(self, output: int) -> list[Node]:
+    def ending_as(self, output: int) -> list[Operation]:
         """Return the nodes; the last one is a conversion to the type of the op's result."""
-        self.nodes.append(Node("convert", [self.tensor], output, conversion("nearest")))
+        self.nodes.append(Operation("convert", [self.tensor], output, conversion("nearest")))
         return self.nodes
 
 
@@ -82,10 +82,12 @@ def conversion(rounding: str) -> dict:
     return {"strings": {"rounding": rounding}}
 
 
-def product(lower_float: Callable[[Graph, Node], Node]) -> Callable[[Graph, Node], Node]:
+def product(
+    lower_float: Callable[[Graph, Operation], Operation],
+) -> Callable[[Graph, Operation], Operation]:
     """Return the lowering of a quantised product, given that of the op in float32."""
 
-    def lower(graph: Graph, node: Node) -> Node:
+    def lower(graph: Graph, node: Operation) -> Operation:
         zero_point = _one(graph, node, 2, "input_zero_point")
         weights_zero = _constant(graph, node, 3, "kernel_zero_point")
         if weights_zero.size > _FEW or weights_zero.any():
@@ -98,7 +100,7 @@ def product(lower_float: Callable[[Graph, Node], Node]) -> Callable[[Graph, Node
     return lower
 
 
-def requantize(graph: Graph, node: Node) -> list[Node]:
+def requantize(graph: Graph, node: Operation) -> list[Operation]:
     """(x - in_zero) * in_scale / out_scale + out_zero."""
     in_scale = _constant(graph, node, 1, "input_scale")
     in_zero = _one(graph, node, 2, "input_zero_point")
@@ -114,7 +116,7 @@ def requantize(graph: Graph, node: Node) -> list[Node]:
     return chain.ending_as(node.output)
 
 
-def quantize(graph: Graph, node: Node) -> list[Node]:
+def quantize(graph: Graph, node: Operation) -> list[Operation]:
     """x / scale + zero."""
     scales = _constant(graph, node, 1, "output_scale")
     chain = Chain(graph, node.inputs[0]).as_float()
@@ -126,7 +128,7 @@ def quantize(graph: Graph, node: Node) -> list[Node]:
     return chain.linear(1.0 / scale, zero).ending_as(node.output)
 
 
-def dequantize(graph: Graph, node: Node) -> list[Node]:
+def dequantize(graph: Graph, node: Operation) -> list[Operation]:
     """(x - zero) * scale."""
     scales = _constant(graph, node, 1, "input_scale")
     if scales.size > 1:
@@ -135,10 +137,10 @@ def dequantize(graph: Graph, node: Node) -> list[Node]:
     zero = _one(graph, node, 2, "input_zero_point")
     chain = Chain(graph, node.inputs[0]).as_float()
     attrs = linear(scale, -zero * scale)
-    return [*chain.nodes, Node("eltwise", [chain.tensor], node.output, attrs)]
+    return [*chain.nodes, Operation("eltwise", [chain.tensor], node.output, attrs)]
 
 
-def _dequantize_channels(graph: Graph, node: Node, scales: np.ndarray) -> list[Node]:
+def _dequantize_channels(graph: Graph, node: Operation, scales: np.ndarray) -> list[Operation]:
     """Dequantise with a scale and a zero point for each channel."""
     axis = _axis(graph, node)
     zeros = _constant(graph, node, 2, "input_zero_point")
@@ -147,7 +149,7 @@ def _dequantize_channels(graph: Graph, node: Node, scales: np.ndarray) -> list[N
     return chain.nodes
 
 
-def add(graph: Graph, node: Node) -> list[Node]:
+def add(graph: Graph, node: Operation) -> list[Operation]:
     """((a - a_zero) * a_scale + (b - b_zero) * b_scale) / out_scale + out_zero."""
     names = [f"{of}_{what}" for of in ("lhs", "rhs", "output") for what in ("scale", "zero_point")]
     values = [_one(graph, node, 2 + i, name) for i, name in enumerate(names)]
@@ -162,18 +164,18 @@ def add(graph: Graph, node: Node) -> list[Node]:
     return [*right.nodes, *left.binary("add", right.tensor).ending_as(node.output)]
 
 
-def _axis(graph: Graph, node: Node) -> int:
+def _axis(graph: Graph, node: Operation) -> int:
     return int(node.attrs.axis) % len(graph.shapes[node.inputs[0]])
 
 
-def _constant(graph: Graph, node: Node, index: int, name: str) -> np.ndarray:
+def _constant(graph: Graph, node: Operation, index: int, name: str) -> np.ndarray:
     array = graph.constants.get(node.inputs[index])
     if array is None:
         raise _unsupported(node, name, "that is not a constant")
     return array.numpy()
 
 
-def _one(graph: Graph, node: Node, index: int, name: str) -> float:
+def _one(graph: Graph, node: Operation, index: int, name: str) -> float:
     values = _constant(graph, node, index, name)
     if values.size != 1:
         raise _unsupported(node, name, f"of {values.size} elements")
@@ -183,5 +185,5 @@ def _one(graph: Graph, node: Node, index: int, name: str) -> float:
     return value
 
 
-def _unsupported(node: Node, name: str, what: str) -> UnsupportedOpError:
+def _unsupported(node: Operation, name: str, what: str) -> UnsupportedOpError:
     return UnsupportedOpError("dnnl", node.op, f"{name} {what} is not supported")

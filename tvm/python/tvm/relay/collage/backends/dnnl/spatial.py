@@ -7,11 +7,11 @@ Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 from __future__ import annotations
 
 from ..ints import per_axis
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 from .attributes import check, is_kernel_layout, is_plain_layout, padding
 
 
-def conv(graph: Graph, node: Node) -> Node:
+def conv(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     axes = len(str(attrs.data_layout)) - 2
     spatial = "DHW"[3 - axes :]
@@ -30,7 +30,7 @@ def conv(graph: Graph, node: Node) -> Node:
     return _convolution("conv", node, left, right)
 
 
-def deconv(graph: Graph, node: Node) -> Node:
+def deconv(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     axes = int(node.op[len("nn.conv")])
     spatial = "DHW"[3 - axes :]
@@ -51,7 +51,7 @@ def deconv(graph: Graph, node: Node) -> Node:
     return _convolution("deconv", node, left, right)
 
 
-def _convolution(kind: str, node: Node, left: list[int], right: list[int]) -> Node:
+def _convolution(kind: str, node: Operation, left: list[int], right: list[int]) -> Operation:
     attrs, axes = node.attrs, len(left)
     ints = {
         "strides": per_axis(attrs.strides, axes),
@@ -61,10 +61,10 @@ def _convolution(kind: str, node: Node, left: list[int], right: list[int]) -> No
         "groups": [int(attrs.groups)],
     }
     strings = {"data_layout": str(attrs.data_layout), "kernel_layout": str(attrs.kernel_layout)}
-    return Node(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
+    return Operation(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
-def pool(graph: Graph, node: Node) -> Node:
+def pool(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     axes = int(node.op[len("nn.max_pool")])
     layout = str(attrs.layout)
@@ -96,13 +96,13 @@ def pool(graph: Graph, node: Node) -> Node:
         "pad_l": left,
         "pad_r": right,
     }
-    return Node(
+    return Operation(
         "pool", node.inputs, node.output,
         {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
     )  # fmt: skip
 
 
-def global_pool(graph: Graph, node: Node) -> Node:
+def global_pool(graph: Graph, node: Operation) -> Operation:
     layout = str(node.attrs.layout)
     axes = len(layout) - 2
     check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
@@ -110,7 +110,7 @@ def global_pool(graph: Graph, node: Node) -> Node:
     return _side_by_side(node, [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]])
 
 
-def _side_by_side(node: Node, kernel: list[int]) -> Node:
+def _side_by_side(node: Operation, kernel: list[int]) -> Operation:
     """Make a pool whose windows neither overlap nor leave anything out."""
     ones, zeros = [1] * len(kernel), [0] * len(kernel)
     ints = {
@@ -118,10 +118,10 @@ def _side_by_side(node: Node, kernel: list[int]) -> Node:
     }  # fmt: skip
     algorithm = "max" if "max" in node.op else "avg_exclude_padding"
     strings = {"layout": str(node.attrs.layout), "algorithm": algorithm}
-    return Node("pool", node.inputs, node.output, {"ints": ints, "strings": strings})
+    return Operation("pool", node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
-def adaptive_pool(graph: Graph, node: Node) -> Node:
+def adaptive_pool(graph: Graph, node: Operation) -> Operation:
     """Lower a pool whose windows are all of one size and lie side by side."""
     layout = str(node.attrs.layout)
     axes = len(layout) - 2
@@ -134,7 +134,7 @@ def adaptive_pool(graph: Graph, node: Node) -> Node:
     return _side_by_side(node, [source[i] // result[i] for i in places])
 
 
-def resize(graph: Graph, node: Node) -> Node:
+def resize(graph: Graph, node: Operation) -> Operation:
     """Lower a resize whose points are oneDNN's: the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
     check(node, is_plain_layout(layout, "NCHW"), "layout", layout)
@@ -151,4 +151,4 @@ def resize(graph: Graph, node: Node) -> Node:
         is_whole = all(after % before == 0 for before, after in zip(source, result))
         check(node, is_whole, "size", list(result))
     strings = {"layout": layout, "algorithm": "linear" if method == "linear" else "nearest"}
-    return Node("resample", node.inputs, node.output, {"strings": strings})
+    return Operation("resample", node.inputs, node.output, {"strings": strings})

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tvm
 
 from ...errors import UnsupportedOpError
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 
 _FLOATS = ("float32", "bfloat16")
 BYTES = ("int8", "uint8")
@@ -71,18 +71,18 @@ def why_bytes_are_inexact() -> str:
     return str(tvm.get_global_func("collage.onednn.why_bytes_are_inexact")())
 
 
-def is_quantised(graph: Graph, node: Node) -> bool:
+def is_quantised(graph: Graph, node: Operation) -> bool:
     """Tell whether a primitive is a product of 8-bit integers."""
     return node.op in _PRODUCTS and graph.dtypes[node.inputs[0]] in BYTES
 
 
-def _name(node: Node) -> str:
+def _name(node: Operation) -> str:
     """Return what the primitive is called in a message: "binary (add)"."""
     algorithm = (node.attrs or {}).get("strings", {}).get("algorithm")
     return f"{node.op} ({algorithm})" if algorithm else node.op
 
 
-def _may_have(graph: Graph, node: Node) -> bool:
+def _may_have(graph: Graph, node: Operation) -> bool:
     inputs = [graph.dtypes[tensor] for tensor in node.inputs]
     others = [graph.dtypes[post.input] for post in node.post_ops if post.input >= 0]
     result = graph.dtypes[node.output]
@@ -102,7 +102,7 @@ def _may_have(graph: Graph, node: Node) -> bool:
     return set(inputs) == {result} and result in _alike(node)
 
 
-def _alike(node: Node) -> tuple[str, ...]:
+def _alike(node: Operation) -> tuple[str, ...]:
     algorithm = node.attrs["strings"].get("algorithm") if node.op in ("eltwise", "pool") else None
     if node.op == "eltwise":
         return (*_FLOATS, *BYTES) if algorithm in _ORDERED else _FLOATS
@@ -111,7 +111,7 @@ def _alike(node: Node) -> tuple[str, ...]:
     return _ALIKE[node.op]
 
 
-def _may_multiply(node: Node, inputs: list[str], result: str) -> bool:
+def _may_multiply(node: Operation, inputs: list[str], result: str) -> bool:
     data, weights, *bias = inputs
     if data in BYTES:
         # The scale-free product of dense layers of bytes is matmul's.

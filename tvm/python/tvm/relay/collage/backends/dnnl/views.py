@@ -10,22 +10,22 @@ import numpy as np
 import tvm
 
 from ..ints import ints_of
-from ..partition.graph import Graph, Node
+from ..partition.graph import Graph, Operation
 from .attributes import MAX_RANK, check
 
 
-def reshape(graph: Graph, node: Node) -> Node:
-    return Node("reshape", node.inputs[:1], node.output, {})
+def reshape(graph: Graph, node: Operation) -> Operation:
+    return Operation("reshape", node.inputs[:1], node.output, {})
 
 
-def transpose(graph: Graph, node: Node) -> Node:
+def transpose(graph: Graph, node: Operation) -> Operation:
     rank = len(graph.shapes[node.output])
     axes = node.attrs.axes
     order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
-    return Node("transpose", node.inputs, node.output, {"ints": {"axes": order}})
+    return Operation("transpose", node.inputs, node.output, {"ints": {"axes": order}})
 
 
-def split(graph: Graph, node: Node) -> Node:
+def split(graph: Graph, node: Operation) -> Operation:
     attrs, index = node.attrs
     source = graph.shapes[node.inputs[0]]
     axis = int(attrs.axis) % len(source)
@@ -35,10 +35,10 @@ def split(graph: Graph, node: Node) -> Node:
     else:
         start = [0, *map(int, sections)][index]
     begin = [start if i == axis else 0 for i in range(len(source))]
-    return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    return Operation("slice", node.inputs, node.output, {"ints": {"begin": begin}})
 
 
-def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
+def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
     """Lower a slice: with steps it is one column of an axis that is seen as rows of so many."""
     attrs = node.attrs
     source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
@@ -52,7 +52,7 @@ def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
         extent, steps[axis] = source[axis], step
         begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
     if max(steps) == 1:
-        return Node("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+        return Operation("slice", node.inputs, node.output, {"ints": {"begin": begin}})
     is_whole = all(extent % step == 0 for extent, step in zip(source, steps))
     check(node, is_whole, "strides", strides)
     rows, firsts, box = [], [], []
@@ -64,17 +64,17 @@ def strided_slice(graph: Graph, node: Node) -> Node | list[Node]:
     dtype = graph.dtypes[node.output]
     apart, part = graph.new_tensor(tuple(rows), dtype), graph.new_tensor(tuple(box), dtype)
     return [
-        Node("reshape", node.inputs, apart, {}),
-        Node("slice", [apart], part, {"ints": {"begin": firsts}}),
-        Node("reshape", [part], node.output, {}),
+        Operation("reshape", node.inputs, apart, {}),
+        Operation("slice", [apart], part, {"ints": {"begin": firsts}}),
+        Operation("reshape", [part], node.output, {}),
     ]
 
 
-def identity(graph: Graph, node: Node) -> Node:
-    return Node("reshape", node.inputs[:1], node.output, {})
+def identity(graph: Graph, node: Operation) -> Operation:
+    return Operation("reshape", node.inputs[:1], node.output, {})
 
 
-def depth_to_space(graph: Graph, node: Node) -> list[Node]:
+def depth_to_space(graph: Graph, node: Operation) -> list[Operation]:
     """Lower channels to rows and columns of a block; space_to_depth: the other way round."""
     attrs, size = node.attrs, int(node.attrs.block_size)
     is_image, to_space = str(attrs.layout) == "NCHW", "depth" in node.op.partition("_")[0]
@@ -97,15 +97,15 @@ def depth_to_space(graph: Graph, node: Node) -> list[Node]:
         graph.new_tensor(tuple(extents[axis] for axis in axes), dtype) for axes in (before, after)
     )
     return [
-        Node("reshape", node.inputs, apart, {}),
-        Node(
+        Operation("reshape", node.inputs, apart, {}),
+        Operation(
             "transpose", [apart], moved, {"ints": {"axes": [before.index(axis) for axis in after]}}
         ),
-        Node("reshape", [moved], node.output, {}),
+        Operation("reshape", [moved], node.output, {}),
     ]
 
 
-def pad(graph: Graph, node: Node) -> Node | list[Node]:
+def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
     """Lower a pad: what it adds is a constant beside the data, axis by axis."""
     data, number = node.inputs
     dtype = graph.dtypes[data]
@@ -116,14 +116,14 @@ def pad(graph: Graph, node: Node) -> Node | list[Node]:
     check(node, min(map(min, widths)) >= 0, "pad_width", widths)
     value = graph.constants[number].numpy().item()
     padded = [axis for axis, sides in enumerate(widths) if any(sides)]
-    nodes: list[Node] = []
+    nodes: list[Operation] = []
     for axis in padded:
         pieces = [np.full(_with_extent(graph, data, axis, n), value, dtype) for n in widths[axis]]
         before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
         whole = _with_extent(graph, data, axis, graph.shapes[data][axis] + sum(widths[axis]))
         result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
         ints = {"axis": [axis]}
-        nodes.append(Node("concat", [*before, data, *after], result, {"ints": ints}))
+        nodes.append(Operation("concat", [*before, data, *after], result, {"ints": ints}))
         data = result
     return nodes or identity(graph, node)
 

@@ -49,7 +49,7 @@ _OPAQUE = "collage.Opaque"
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class OnnxNode:
     """An operator on values, "" for one that is left out, and what it gives."""
 
     operator: str
@@ -88,9 +88,9 @@ class GraphBuilder:
     """Nodes, constants and inputs, added in the order of execution."""
 
     def __init__(self) -> None:
-        self._nodes: list[Node] = []
-        self._node_of: dict[str, Node] = {}
-        self._made_by: dict[str, Node] = {}
+        self._nodes: list[OnnxNode] = []
+        self._node_of: dict[str, OnnxNode] = {}
+        self._made_by: dict[str, OnnxNode] = {}
         self._values: dict[str, Value] = {}
         self._constants: dict[str, np.ndarray] = {}
         self._equal_constants: dict[tuple, Value] = {}
@@ -141,7 +141,7 @@ class GraphBuilder:
         """Return a constant's elements; None for other values."""
         return self._constants.get(value.name)
 
-    def producer(self, value: Value) -> Node | None:
+    def producer(self, value: Value) -> OnnxNode | None:
         """Return the node that computes a value; None for inputs and constants."""
         return self._made_by.get(value.name)
 
@@ -172,7 +172,7 @@ class GraphBuilder:
                 Value(f"value_{first + i}", tuple(shape), dtype)
                 for i, (shape, dtype) in enumerate(types)
             )
-            node = Node(operator, names, outputs, attrs)
+            node = OnnxNode(operator, names, outputs, attrs)
             self._nodes.append(node)
             self._node_of[key] = node
             for value in outputs:
@@ -193,7 +193,7 @@ class GraphBuilder:
         others = [[each.domain, each.version] for each in model.opset_import if each.domain]
         return self.nodes(_OPAQUE, inputs, types, model=text, opset=opset, others=others)
 
-    def needed_nodes(self, results: list[Value]) -> list[Node]:
+    def needed_nodes(self, results: list[Value]) -> list[OnnxNode]:
         """Return the nodes that these values are computed by, in order."""
         kept, names = [], {value.name for value in results}
         for node in reversed(self._nodes):

@@ -14,7 +14,7 @@ import functools
 import numpy as np
 
 from ...ops import KINDS, Recurrence
-from .builder import Node, Value
+from .builder import OnnxNode, Value
 from .call import ExportedCall
 from .rewriting import Rewriting, Table
 
@@ -61,7 +61,7 @@ def _may_be_set(call: ExportedCall, state: Value) -> bool:
     return array is None or bool(array.any())
 
 
-def _with_product(walk: Rewriting, node: Node) -> list[Value] | None:
+def _with_product(walk: Rewriting, node: OnnxNode) -> list[Value] | None:
     """Make a layer of Reshape(Reshape(MatMul(x, a)) + b) one of x, whose weights are a and b."""
     data, bias = node.inputs[0], walk.array(node.inputs[2])
     steps, batch, columns = walk.shape(data)
@@ -87,14 +87,14 @@ def _with_product(walk: Rewriting, node: Node) -> list[Value] | None:
     return _as_onnx(walk, node, source, weights, walk.new.constant(both))
 
 
-def _with_identity(walk: Rewriting, node: Node) -> list[Value]:
+def _with_identity(walk: Rewriting, node: OnnxNode) -> list[Value]:
     columns = walk.shape(node.inputs[0])[2]
     identity = np.eye(columns, dtype="float32").reshape(walk.shape(node.inputs[2])[0], -1, columns)
     return _as_onnx(walk, node, walk[node.inputs[0]], identity, walk[node.inputs[2]])
 
 
 def _as_onnx(
-    walk: Rewriting, node: Node, data: Value, weights: np.ndarray, bias: Value
+    walk: Rewriting, node: OnnxNode, data: Value, weights: np.ndarray, bias: Value
 ) -> list[Value]:
     others = [walk[name] if name else None for name in node.inputs[3:]]
     inputs = [data, walk.new.constant(weights), walk[node.inputs[1]], bias, *others]

@@ -12,12 +12,12 @@ import math
 
 import numpy as np
 
-from .builder import Node, Value
+from .builder import OnnxNode, Value
 from .ops_recurrent import WITH_IDENTITY, WITH_PRODUCT
 from .rewriting import Rewriting, Table
 
 
-def _pairs(node: Node) -> tuple[tuple[str, str], tuple[str, str]]:
+def _pairs(node: OnnxNode) -> tuple[tuple[str, str], tuple[str, str]]:
     """Return both operands of a sum or product, each as the first."""
     first, second = node.inputs
     return (first, second), (second, first)
@@ -42,14 +42,14 @@ def _is_close(number: float | None, wanted: float) -> bool:
 # Layers. What is dequantised from a constant is one, whose bytes stay.
 
 
-def _dequantised(walk: Rewriting, name: str) -> tuple[Node, np.ndarray] | None:
+def _dequantised(walk: Rewriting, name: str) -> tuple[OnnxNode, np.ndarray] | None:
     """Return the node that dequantises a constant, and the constant; None for other values."""
     node = walk.made(name, "DequantizeLinear")
     array = walk.array(node.inputs[0]) if node else None
     return None if node is None or array is None else (node, array)
 
 
-def _dequantise(walk: Rewriting, node: Node, array: np.ndarray, axis: int) -> Value:
+def _dequantise(walk: Rewriting, node: OnnxNode, array: np.ndarray, axis: int) -> Value:
     """Add a node like that one, of other bytes, whose scales are along another axis."""
     inputs = [walk.new.constant(array), *(walk[name] for name in node.inputs[1:])]
     attrs = {"axis": axis} if node.attrs else {}
@@ -80,7 +80,7 @@ def _transposed(walk: Rewriting, name: str) -> Value | None:
     return _dequantise(walk, found[0], array.T, 1 - found[0].attrs.get("axis", 0))
 
 
-def _bias_of_convolution(walk: Rewriting, node: Node) -> Value | None:
+def _bias_of_convolution(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Add(Conv(x, w), b) is Conv(x, w, b); a bias that is there is added to."""
     for layer, summand in _pairs(node):
         conv = walk.made_once(layer, "Conv", "ConvTranspose")
@@ -97,7 +97,7 @@ def _bias_of_convolution(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _gemm(walk: Rewriting, node: Node) -> Value | None:
+def _gemm(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Add(Gemm(x, w), b) is one Gemm."""
     for layer, summand in _pairs(node):
         gemm = walk.made_once(layer, "Gemm")
@@ -110,7 +110,7 @@ def _gemm(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _gemm_alone(walk: Rewriting, node: Node) -> Value | None:
+def _gemm_alone(walk: Rewriting, node: OnnxNode) -> Value | None:
     """MatMul(x, w) of two axes by known weights is a Gemm by their transposed, as of nn.Linear."""
     data, weight = walk[node.inputs[0]], _transposed(walk, node.inputs[1])
     if weight is None or data.rank != 2:
@@ -118,7 +118,7 @@ def _gemm_alone(walk: Rewriting, node: Node) -> Value | None:
     return walk.node("Gemm", [data, weight], node.outputs[0].shape, transB=1)
 
 
-def _scale_of_product(walk: Rewriting, node: Node) -> Value | None:
+def _scale_of_product(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Mul(MatMul(x, w), s) with a known factor for each column is MatMul(x, w * s)."""
     for layer, factor in _pairs(node):
         product, array = walk.made_once(layer, "MatMul"), walk.array(factor)
@@ -136,7 +136,7 @@ def _scale_of_product(walk: Rewriting, node: Node) -> Value | None:
 # Shapes
 
 
-def _product_of_rows(walk: Rewriting, node: Node) -> Value | None:
+def _product_of_rows(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Reshape(MatMul(Reshape(x), w)) with rows of x in any number of axes is MatMul(x, w)."""
     product = walk.made_once(node.inputs[0], "MatMul")
     rows = walk.made(product.inputs[0], "Reshape") if product else None
@@ -149,7 +149,7 @@ def _product_of_rows(walk: Rewriting, node: Node) -> Value | None:
     return walk.reshape(result, node.outputs[0].shape)
 
 
-def _product_of_stacks(walk: Rewriting, node: Node) -> Value | None:
+def _product_of_stacks(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Reshape(MatMul(Reshape(a), Reshape(b))) of three axes is MatMul(a, b) of more."""
     product = walk.made_once(node.inputs[0], "MatMul")
     wanted = node.outputs[0].shape
@@ -184,7 +184,7 @@ def _stacked(walk: Rewriting, name: str, lead: tuple[int, ...]) -> Value | None:
     return walk.node("Transpose", [value], wanted, perm=[*range(last - 1), last, last - 1])
 
 
-def _reshape_twice(walk: Rewriting, node: Node) -> Value | None:
+def _reshape_twice(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Drop the first of two reshapes, and a reshape to the shape that is there."""
     before = walk.made(node.inputs[0], "Reshape")
     if before is not None:
@@ -193,7 +193,7 @@ def _reshape_twice(walk: Rewriting, node: Node) -> Value | None:
     return walk[node.inputs[0]] if is_nothing else None
 
 
-def _transpose_twice(walk: Rewriting, node: Node) -> Value | None:
+def _transpose_twice(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Make two transposes one, or none."""
     before = walk.made(node.inputs[0], "Transpose")
     if before is None:
@@ -205,7 +205,7 @@ def _transpose_twice(walk: Rewriting, node: Node) -> Value | None:
     return walk.node("Transpose", [source], node.outputs[0].shape, perm=order)
 
 
-def _reshape_last(walk: Rewriting, node: Node) -> Value | None:
+def _reshape_last(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Move a reshape that keeps the last axis behind what has a number for each of its places.
 
     Not so where one number serves all: libraries take such a factor into a product next to it.
@@ -227,7 +227,7 @@ def _reshape_last(walk: Rewriting, node: Node) -> Value | None:
 # Normalisations
 
 
-def _over_root(walk: Rewriting, node: Node) -> Value | None:
+def _over_root(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Mul(x, Reciprocal(Sqrt(y))) is Div(x, Sqrt(y))."""
     for value, factor in _pairs(node):
         inverse = walk.made(factor, "Reciprocal")
@@ -236,7 +236,7 @@ def _over_root(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _normalisation(walk: Rewriting, node: Node) -> Value | None:
+def _normalisation(walk: Rewriting, node: OnnxNode) -> Value | None:
     """(x - mean) / sqrt(mean((x - mean)^2) + epsilon) over the last axes is a normalisation."""
     for centred, divisor in _quotients(walk, node):
         difference, root = walk.made(centred, "Sub"), walk.made(divisor, "Sqrt")
@@ -259,7 +259,7 @@ def _normalisation(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _quotients(walk: Rewriting, node: Node) -> list[tuple[str, str]]:
+def _quotients(walk: Rewriting, node: OnnxNode) -> list[tuple[str, str]]:
     """Return what a quotient divides by what; a product with 1 / y is a quotient."""
     if node.operator == "Div":
         return [(node.inputs[0], node.inputs[1])]
@@ -303,7 +303,7 @@ def _unscaled(walk: Rewriting, data: Value, axis: int, epsilon: float) -> Value:
     return walk.node("LayerNormalization", [data, ones], data.shape, axis=axis, epsilon=epsilon)
 
 
-def _affine(walk: Rewriting, node: Node) -> Value | None:
+def _affine(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Give a known factor or summand behind a normalisation to it, by place or by channel."""
     for name, number in _pairs(node):
         norm = walk.made_once(name, "LayerNormalization", "InstanceNormalization")
@@ -348,7 +348,7 @@ def _broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     return np.broadcast_to(array.reshape(array.shape[more:]), shape)
 
 
-def _euclidean(walk: Rewriting, node: Node) -> Value | None:
+def _euclidean(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Sqrt(ReduceSum(x * x)) is ReduceL2(x)."""
     total = walk.made_once(node.inputs[0], "ReduceSum")
     if total is None:
@@ -380,7 +380,7 @@ def _ramp(walk: Rewriting, name: str) -> tuple[str, float, float] | None:
     return None
 
 
-def _hard_swish(walk: Rewriting, node: Node) -> Value | None:
+def _hard_swish(walk: Rewriting, node: OnnxNode) -> Value | None:
     """x * Clip(x / 6 + 0.5, 0, 1) is HardSwish(x)."""
     for x, gate in _pairs(node):
         ramp = _ramp(walk, gate)
@@ -389,7 +389,7 @@ def _hard_swish(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _hard_sigmoid(walk: Rewriting, node: Node) -> Value | None:
+def _hard_sigmoid(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Clip(x * a + b, 0, 1) is HardSigmoid(x)."""
     ramp = _ramp(walk, node.outputs[0].name)
     if ramp is None:
@@ -398,7 +398,7 @@ def _hard_sigmoid(walk: Rewriting, node: Node) -> Value | None:
     return walk.node("HardSigmoid", [walk[x]], node.outputs[0].shape, alpha=a, beta=b)
 
 
-def _gelu_before_layer(walk: Rewriting, node: Node) -> Value | None:
+def _gelu_before_layer(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Rewrite a layer of x * (1 + erf(x / sqrt 2)), whose half FoldScaleAxis has put into the
     weights: they get it back, which is exact, so that the layer's input is a gelu again."""
     weight, twice = walk.array(node.inputs[1]), walk.made_once(node.inputs[0], "Mul")
@@ -420,7 +420,7 @@ def _gelu_before_layer(walk: Rewriting, node: Node) -> Value | None:
     return None
 
 
-def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
+def _batch_norm(walk: Rewriting, node: OnnxNode) -> Value | None:
     """x * s + b with numbers for each channel of an image is a batch norm."""
     for name, summand in _pairs(node):
         array, shape = walk.array(summand), walk.shape(name)
@@ -444,7 +444,7 @@ def _batch_norm(walk: Rewriting, node: Node) -> Value | None:
 # Indices
 
 
-def _gather(walk: Rewriting, node: Node) -> Value | None:
+def _gather(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Drop the clip of indices that are counted from the end where negative: Gather counts
     itself."""
     limit = walk.made_once(node.inputs[1], "Min")

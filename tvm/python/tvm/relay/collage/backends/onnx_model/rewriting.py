@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from .builder import GraphBuilder, Node, Value
+from .builder import GraphBuilder, OnnxNode, Value
 
 # Against rules that undo each other; deep nets need fewer than ten.
 _MOST_ROUNDS = 100
@@ -63,12 +63,12 @@ class Rewriting:
         array = self.array(name)
         return float(array.reshape(())) if array is not None and array.size == 1 else None
 
-    def made(self, name: str, *operators: str) -> Node | None:
+    def made(self, name: str, *operators: str) -> OnnxNode | None:
         """Return the node that gives a value, if it is one of these operators."""
         node = self.old.producer(self.old.value_of(name)) if name else None
         return node if node is not None and node.operator in operators else None
 
-    def made_once(self, name: str, *operators: str) -> Node | None:
+    def made_once(self, name: str, *operators: str) -> OnnxNode | None:
         """Return the same where nobody else uses the value, so that the node can go."""
         return self.made(name, *operators) if self._uses[name] == 1 else None
 
@@ -82,13 +82,13 @@ class Rewriting:
             return value
         return self.node("Reshape", [value, self.new.ints(shape)], shape)
 
-    def _copy(self, node: Node) -> list[Value]:
+    def _copy(self, node: OnnxNode) -> list[Value]:
         inputs = [self[name] if name else None for name in node.inputs]
         types = [(value.shape, value.dtype) for value in node.outputs]
         return self.new.nodes(node.operator, inputs, types, **node.attrs)
 
 
-Rule = Callable[[Rewriting, Node], "Value | list[Value] | None"]
+Rule = Callable[[Rewriting, OnnxNode], "Value | list[Value] | None"]
 Table = Mapping[str, Sequence[Rule]]
 
 

@@ -6,6 +6,6 @@ The other half is C++: tvm/src/runtime/contrib/partition. Test: backends/dnnl/te
 
 from .description import Lower, PartitionCodegen
 from .flatten import flatten
-from .graph import Graph, Node, PostOp
+from .graph import Graph, Operation, PostOp
 
-__all__ = ["Graph", "Lower", "Node", "PartitionCodegen", "PostOp", "flatten"]
+__all__ = ["Graph", "Lower", "Operation", "PartitionCodegen", "PostOp", "flatten"]

@@ -16,7 +16,7 @@ import tvm
 from tvm import relay
 
 from ...relay_util.external import is_on_one_thread
-from .graph import Graph, Node
+from .graph import Graph, Operation
 
 _FORMAT = 2
 
@@ -94,7 +94,7 @@ def to_json(graph: Graph) -> str:
     return json.dumps(description, separators=(",", ":"))
 
 
-def _node_description(node: Node, number: Mapping[int, int]) -> NodeDescription:
+def _node_description(node: Operation, number: Mapping[int, int]) -> NodeDescription:
     description: NodeDescription = {
         "kind": node.op,
         "inputs": [number[tensor] for tensor in node.inputs],

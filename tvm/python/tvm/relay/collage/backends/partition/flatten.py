@@ -17,7 +17,7 @@ from tvm._ffi import get_global_func
 
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import evaluate, key_of
-from .graph import Graph, Node
+from .graph import Graph, Operation
 
 # Ops whose every result is a node of its own, with attrs (Relay's attributes, which result).
 _NODE_PER_RESULT = {"split"}
@@ -91,10 +91,10 @@ class Flattener:
         outputs = [_typed_tensor(self.graph, field, name) for field in fields]
         if name in _NODE_PER_RESULT:
             for index, output in enumerate(outputs):
-                self.graph.nodes.append(Node(name, inputs, output, (call.attrs, index)))
+                self.graph.nodes.append(Operation(name, inputs, output, (call.attrs, index)))
         else:
             # Of others with several results we take those where only the first one counts.
-            self.graph.nodes.append(Node(name, inputs, outputs[0], call.attrs))
+            self.graph.nodes.append(Operation(name, inputs, outputs[0], call.attrs))
         return tuple(outputs) if is_tuple else outputs[0]
 
 

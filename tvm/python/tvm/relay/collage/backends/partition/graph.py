@@ -29,7 +29,7 @@ class PostOp:
 
 
 @dataclass
-class Node:
+class Operation:
     """One operation."""
 
     op: str
@@ -53,7 +53,7 @@ class Graph:
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
     constants: dict = field(default_factory=dict)  # tensor -> NDArray
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[Operation] = field(default_factory=list)
     one_thread: bool = False  # whether all of it runs on the calling one
 
     def new_tensor(self, shape: Sequence[int], dtype: str = "float32") -> int:
@@ -82,9 +82,9 @@ class Graph:
             return None
         return float(numbers_of(array).reshape(()))
 
-    def users(self) -> dict[int, list[Node]]:
+    def users(self) -> dict[int, list[Operation]]:
         """Return the nodes that read each tensor."""
-        users: dict[int, list[Node]] = {}
+        users: dict[int, list[Operation]] = {}
         for node in self.nodes:
             for tensor in node.operands():
                 users.setdefault(tensor, []).append(node)

@@ -71,7 +71,7 @@ class Question(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Row:
+class GainRow:
     """The gain of a model from a log."""
 
     # As in Question.
@@ -95,7 +95,7 @@ class Row:
         return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
 
     @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> Row:
+    def from_json(cls, fields: Mapping[str, Any]) -> GainRow:
         """Undo to_json. TypeError, ValueError or KeyError for anything else."""
         speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
         return cls(**{**fields, "speedup": speedup})
@@ -117,9 +117,9 @@ class Choice:
     None where none was timed."""
 
     model: str
-    chosen: Row | None = None
-    best: Row | None = None
-    pooled: Row | None = None
+    chosen: GainRow | None = None
+    best: GainRow | None = None
+    pooled: GainRow | None = None
 
     def to_json(self) -> dict[str, Any]:
         rows = {"chosen": self.chosen, "best": self.best, "pooled": self.pooled}
@@ -195,7 +195,7 @@ def _many(options: argparse.Namespace) -> int:
     if len(logs) > 1:
         logs[POOLED] = sources
     known = _known(records)
-    rows: list[Row] = []
+    rows: list[GainRow] = []
     untried: dict[Question, int] = {}
     for path in options.models:
         asked = _questions(path, logs, options)
@@ -252,13 +252,13 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
-def _known(records: Path) -> dict[Question, Row]:
+def _known(records: Path) -> dict[Question, GainRow]:
     """Return rows of earlier runs, but for those that failed, since what was at fault may have
     passed; how many could not be read is logged."""
     found, unreadable = {}, 0
     for text in records.read_text(encoding="utf-8").splitlines() if records.exists() else []:
         try:
-            row = Row.from_json(parse_json(text))
+            row = GainRow.from_json(parse_json(text))
             if row.speedup is not None:
                 found[row.question] = row
         except (ValueError, TypeError, KeyError):
@@ -275,7 +275,7 @@ def _known(records: Path) -> dict[Question, Row]:
 
 def _rows_of(
     path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
-) -> tuple[list[Row], dict[Question, int]]:
+) -> tuple[list[GainRow], dict[Question, int]]:
     """Return what one model gains from each of the logs, all measured beside each other; and how
     many schedules time left untried where it did not suffice, which have no row yet."""
     with one_worker() as workers:
@@ -310,7 +310,7 @@ def _rows_of(
         item = by_name[each.log]
         failed = next((side for side in (item, untuned) if not side.samples), None)
         rows.append(
-            Row(
+            GainRow(
                 *each,
                 round(promised[each.log], 4),
                 len(model.kernels),
@@ -363,7 +363,7 @@ def _transferred(
     return {"log": str(log), "served": served, "untried": untried, "seconds": seconds}
 
 
-def _choice(model: str, rows: Sequence[Row]) -> Choice:
+def _choice(model: str, rows: Sequence[GainRow]) -> Choice:
     """Return the log that the heuristic chooses for a model, and the best one."""
     own = [row for row in rows if row.model == model and row.speedup is not None]
     single = [row for row in own if row.log != POOLED]
@@ -374,5 +374,5 @@ def _choice(model: str, rows: Sequence[Row]) -> Choice:
     return Choice(model, chosen, max(single, key=_value), pooled=pooled)
 
 
-def _value(row: Row) -> float:
+def _value(row: GainRow) -> float:
     return row.speedup.value if row.speedup else 0.0

@@ -24,7 +24,7 @@ _NAMES = ("global_symbol", "hash")
 
 
 @dataclasses.dataclass(frozen=True)
-class Kernel:
+class CompiledKernel:
     """One call of a kernel in the graph executor's order."""
 
     node: int  # its index in the executor's graph
@@ -43,7 +43,7 @@ class Kernel:
         return f"{self.backend} {self.code[:8]} {what} {', '.join(self.types)}"
 
 
-def kernels_of(library: tvm.runtime.Module) -> list[Kernel]:
+def kernels_of(library: tvm.runtime.Module) -> list[CompiledKernel]:
     """Return the kernels that a run calls, in their order; what moves no data (`__nop`) is left
     out."""
     graph = json.loads(library.get_graph_json())
@@ -72,7 +72,7 @@ def kernels_of(library: tvm.runtime.Module) -> list[Kernel]:
             backend, code = TVM_BACKEND, _code_of(lowered)
             ops = _operators(next(f for _, f in info.relay_primfuncs.items()))
         found.append(
-            Kernel(
+            CompiledKernel(
                 index,
                 name,
                 backend,

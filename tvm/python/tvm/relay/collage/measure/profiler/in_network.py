@@ -36,7 +36,8 @@ _FEWEST_BYTES_A_SECOND = 5e8
 _MOST_COPIES = 8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
-# Work by itself is waited for, so long at most, until it takes hardly more than it is: a launch
+# An interlude by itself is waited for, so long at most, until it takes hardly more than it is: a
+# launch
 # takes some microseconds of it.
 _WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
 # At what it takes by itself, behind samples; some hundred microseconds each, or some milliseconds.
@@ -79,17 +80,17 @@ def lap_needed(
     return Lap(copies, max(0, network_bytes - copies * weight_bytes - inner_bytes))
 
 
-class Work(NamedTuple):
+class Interlude(NamedTuple):
     """A run between two runs."""
 
     run: Run
     seconds: float  # that it takes when nothing disturbs it
 
 
-def pool_works() -> Work:
+def pool_works() -> Interlude:
     """TVM's pool, all threads of it, works for a while."""
     occupy = tvm.get_global_func("collage.occupy_threads")
-    return Work(lambda: occupy(_WORK_MICROSECONDS), _WORK_MICROSECONDS * 1e-6)
+    return Interlude(lambda: occupy(_WORK_MICROSECONDS), _WORK_MICROSECONDS * 1e-6)
 
 
 def nothing() -> None:
@@ -170,7 +171,7 @@ def lap_timer(
     first: Copy,
     another: Callable[[], Copy],
     lap: Lap,
-    between: Work | None = None,
+    between: Interlude | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
     """Return a timer of laps over the first copy and as many others as are needed."""
@@ -181,7 +182,7 @@ def lap_timer(
 def seconds_in_turn(
     copies: Sequence[Copy],
     before: Run = nothing,
-    between: Work | None = None,
+    between: Interlude | None = None,
     clock: Clock = time.perf_counter,
 ) -> Timer:
     """Return a timer that goes round the copies; each has run once before, since weights are packed
@@ -207,7 +208,7 @@ def seconds_in_turn(
             call()
         return clock() - begin
 
-    def fastest(work: Work) -> float:
+    def fastest(work: Interlude) -> float:
         """Behind runs on other threads those of the pool may share a core for milliseconds."""
         end, least = clock() + _WORK_WAIT_SECONDS, seconds(beside)
         while least > _UNDISTURBED * work.seconds and clock() < end:

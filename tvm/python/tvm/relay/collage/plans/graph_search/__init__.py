@@ -5,7 +5,7 @@ from .coarse import coarse_plans
 from .decide import Limits
 from .guard import GuardOptions, GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
-from .search import GraphSearch, SearchOptions, search_plans
+from .search import GraphSearch, GraphSearchOptions, search_plans
 from .space import PlanSpace
 
 __all__ = [
@@ -16,7 +16,7 @@ __all__ = [
     "GuardUnavailable",
     "Limits",
     "PlanSpace",
-    "SearchOptions",
+    "GraphSearchOptions",
     "choose",
     "coarse_plans",
     "guard",

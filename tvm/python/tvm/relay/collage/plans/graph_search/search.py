@@ -79,7 +79,7 @@ class GraphSearch:
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class SearchOptions:
+class GraphSearchOptions:
     """Options of a search of whole plans."""
 
     strategy: str
@@ -93,7 +93,7 @@ def search_plans(
     space: PlanSpace,
     measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
     known: KnownPlans,
-    options: SearchOptions,
+    options: GraphSearchOptions,
     *,
     clock: Callable[[], float] = time.monotonic,
     on_trials: Callable[[int], None] | None = None,

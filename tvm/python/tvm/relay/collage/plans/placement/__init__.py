@@ -6,12 +6,12 @@ from .file import save_placement
 from .seen import SeenPlans
 from .types import (
     Composite,
-    Machine,
+    MachineTraits,
     MadeWith,
-    Node,
     PlacedFunction,
     PlacedPart,
     Placement,
+    SeenNode,
     Tuning,
     load_placement,
 )
@@ -19,8 +19,8 @@ from .types import (
 __all__ = [
     "Composite",
     "MadeWith",
-    "Machine",
-    "Node",
+    "MachineTraits",
+    "SeenNode",
     "PartCost",
     "PlacedFunction",
     "PlacedPart",

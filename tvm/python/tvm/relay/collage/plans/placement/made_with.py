@@ -18,14 +18,14 @@ from ...compile.target import maskable_features
 from ...machine.environment import cpu_model, read_cpu_flags, tvm_build
 from ...options.named import option
 from ...tuning import TuningRecords, built_as, records_in_force
-from .types import Machine, MadeWith, Placement, Tuning
+from .types import MachineTraits, MadeWith, Placement, Tuning
 
 
 def made_with_now(
     host: Target,
     backends: Iterable[str],
     opt_level: int,
-    machine: Machine | None = None,
+    machine: MachineTraits | None = None,
     tuning: Tuning | None = None,
 ) -> MadeWith:
     """Return what a placement for the host target with parts of these backends would be made with;
@@ -64,10 +64,10 @@ def backend_version(name: str) -> str:
     return backend.version() if backend else ""
 
 
-def this_machine(cpuinfo: str = "/proc/cpuinfo") -> Machine:
+def this_machine(cpuinfo: str = "/proc/cpuinfo") -> MachineTraits:
     """Describe CPU, vector instructions and threads of this process."""
     features = tuple(sorted(maskable_features() & read_cpu_flags(cpuinfo)))
-    return Machine(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
+    return MachineTraits(cpu_model(cpuinfo), features, int(tvm.runtime.num_threads()))
 
 
 def differences(placement: Placement, host: Target, mod: tvm.IRModule) -> Iterator[tuple[str, str]]:
@@ -119,7 +119,7 @@ def _tuning_difference(used: TuningRecords, then: Tuning) -> str:
     )
 
 
-def _feature_difference(now: Machine, then: Machine) -> str:
+def _feature_difference(now: MachineTraits, then: MachineTraits) -> str:
     more = sorted(set(now.features) - set(then.features))
     fewer = sorted(set(then.features) - set(now.features))
     pieces = ([f"has {', '.join(more)}"] if more else []) + (

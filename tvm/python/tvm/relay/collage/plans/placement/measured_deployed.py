@@ -24,7 +24,7 @@ from ...costs.kernel import KernelChoice, with_kernels
 from ...estimators.row import build_options, tuning_records
 from ...measure.builder import build_module
 from ...measure.options import MeasureOptions
-from ...measure.profiler.compiled_kernels import Kernel, kernels_of
+from ...measure.profiler.compiled_kernels import CompiledKernel, kernels_of
 from ...relay_util.external import TVM_BACKEND
 from . import PlacedPart, Placement
 from .replay import apply_placement, part_modules, parts_of
@@ -53,12 +53,12 @@ class PartCandidate(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class Difference:
+class KernelDifference:
     """Kernels of the network that stand for other ones of the parts alone; either may be none."""
 
     cause: str
-    network: tuple[Kernel, ...]
-    alone: tuple[Kernel, ...]
+    network: tuple[CompiledKernel, ...]
+    alone: tuple[CompiledKernel, ...]
 
     def Summary(self) -> str:
         sides = ("; ".join(k.Summary() for k in side) or "-" for side in (self.network, self.alone))
@@ -69,14 +69,14 @@ class Difference:
 class KernelComparison:
     """same: calls of equal kernels, in the network and alone; the rest is `differences`."""
 
-    same: tuple[tuple[Kernel, Kernel], ...]
-    differences: tuple[Difference, ...]
+    same: tuple[tuple[CompiledKernel, CompiledKernel], ...]
+    differences: tuple[KernelDifference, ...]
 
     def counts(self) -> dict[str, int]:
         """Differences by cause, the causes that occur."""
         return dict(Counter(item.cause for item in self.differences))
 
-    def unexplained(self) -> list[Difference]:
+    def unexplained(self) -> list[KernelDifference]:
         return [item for item in self.differences if item.cause == UNEXPLAINED]
 
     def Summary(self) -> str:
@@ -113,7 +113,7 @@ def compare_kernels(
 
 
 def match_kernels(
-    network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool = False
+    network: Sequence[CompiledKernel], alone: Sequence[CompiledKernel], compare_values: bool = False
 ) -> KernelComparison:
     """Pair the calls of both sides, and name the cause of what has no equal."""
     left, right, same = _take_equal(network, alone, compare_values)
@@ -126,7 +126,7 @@ def match_kernels(
     ]
     if left or right:
         cause = "fusion" if _is_regrouped(left, right) else UNEXPLAINED
-        differences.append(Difference(cause, tuple(left), tuple(right)))
+        differences.append(KernelDifference(cause, tuple(left), tuple(right)))
     return KernelComparison(tuple(same), tuple(differences))
 
 
@@ -159,11 +159,11 @@ def part_candidates(
 
 def _kernels_alone(
     prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
-) -> list[Kernel]:
+) -> list[CompiledKernel]:
     """Kernels of all parts that a backend runs; equal candidates are built once."""
     options = MeasureOptions()
-    built: dict[Any, list[Kernel]] = {}
-    found: list[Kernel] = []
+    built: dict[Any, list[CompiledKernel]] = {}
+    found: list[CompiledKernel] = []
     kernels = placement.kernels
     for _, mod, candidate in part_candidates(prepared, parts_of(placement), host, kernels):
         key = len(built) if own_weights else candidate.key()
@@ -178,11 +178,11 @@ def _kernels_alone(
 
 
 def _take_equal(
-    network: Sequence[Kernel], alone: Sequence[Kernel], compare_values: bool
-) -> tuple[list[Kernel], list[Kernel], list[tuple[Kernel, Kernel]]]:
+    network: Sequence[CompiledKernel], alone: Sequence[CompiledKernel], compare_values: bool
+) -> tuple[list[CompiledKernel], list[CompiledKernel], list[tuple[CompiledKernel, CompiledKernel]]]:
     """Return what has no equal on the other side, of either, and the pairs that are equal."""
 
-    def key(kernel: Kernel) -> tuple:
+    def key(kernel: CompiledKernel) -> tuple:
         values = kernel.values if compare_values else ""
         return kernel.backend, kernel.code, kernel.weights, values
 
@@ -199,12 +199,12 @@ def _take_equal(
 
 
 def _take(
-    left: list[Kernel],
-    right: list[Kernel],
+    left: list[CompiledKernel],
+    right: list[CompiledKernel],
     cause: str,
-    key: Callable[[Kernel], Any],
-    is_caused: Callable[[Kernel, Kernel], bool],
-) -> list[Difference]:
+    key: Callable[[CompiledKernel], Any],
+    is_caused: Callable[[CompiledKernel, CompiledKernel], bool],
+) -> list[KernelDifference]:
     """Pairs of TVM's kernels that agree in `key` and differ as the cause says."""
     by_key = defaultdict(list)
     for kernel in right:
@@ -217,56 +217,60 @@ def _take(
         by_key[key(kernel)].remove(other)
         left.remove(kernel)
         right.remove(other)
-        found.append(Difference(cause, (kernel,), (other,)))
+        found.append(KernelDifference(cause, (kernel,), (other,)))
     return found
 
 
-def _take_borders(left: list[Kernel], right: list[Kernel]) -> list[Difference]:
-    found = [Difference("border", (kernel,), ()) for kernel in left if _is_transform(kernel)]
-    found += [Difference("border", (), (kernel,)) for kernel in right if _is_transform(kernel)]
+def _take_borders(
+    left: list[CompiledKernel], right: list[CompiledKernel]
+) -> list[KernelDifference]:
+    found = [KernelDifference("border", (kernel,), ()) for kernel in left if _is_transform(kernel)]
+    found += [
+        KernelDifference("border", (), (kernel,)) for kernel in right if _is_transform(kernel)
+    ]
     left[:] = [kernel for kernel in left if not _is_transform(kernel)]
     right[:] = [kernel for kernel in right if not _is_transform(kernel)]
     return found
 
 
-def _take_moved_fields(left: list[Kernel]) -> list[Difference]:
+def _take_moved_fields(left: list[CompiledKernel]) -> list[KernelDifference]:
     """Another shape, which is no kernel elsewhere, of one field of a tuple."""
     moved = [k for k in left if set(k.ops) <= set(_RESHAPES) and k.types.index("->") > 1]
     left[:] = [kernel for kernel in left if kernel not in moved]
-    return [Difference("tuple", (kernel,), ()) for kernel in moved]
+    return [KernelDifference("tuple", (kernel,), ()) for kernel in moved]
 
 
-def _is_transform(kernel: Kernel) -> bool:
+def _is_transform(kernel: CompiledKernel) -> bool:
     return kernel.ops == (_TRANSFORM,)
 
 
-def _compute(kernel: Kernel) -> tuple[str, ...]:
+def _compute(kernel: CompiledKernel) -> tuple[str, ...]:
     return tuple(op for op in kernel.ops if op != _TRANSFORM)
 
 
-def _moves(kernel: Kernel) -> int:
+def _moves(kernel: CompiledKernel) -> int:
     return kernel.ops.count(_TRANSFORM)
 
 
-def _computes(kernel: Kernel) -> tuple:
+def _computes(kernel: CompiledKernel) -> tuple:
     """Equal for kernels that differ in layouts alone: operators, and the size of each value."""
     return _compute(kernel), tuple(sorted(map(_size, kernel.types)))
 
 
-def _results(kernel: Kernel) -> tuple:
+def _results(kernel: CompiledKernel) -> tuple:
     return kernel.ops, kernel.types[kernel.types.index("->") :]
 
 
-def _reads_fields(network: Kernel, alone: Kernel) -> bool:
+def _reads_fields(network: CompiledKernel, alone: CompiledKernel) -> bool:
     """Does the network's kernel take what the other does, and more?"""
     return Counter(alone.types) < Counter(network.types)
 
 
-def _is_regrouped(network: Sequence[Kernel], alone: Sequence[Kernel]) -> bool:
+def _is_regrouped(network: Sequence[CompiledKernel], alone: Sequence[CompiledKernel]) -> bool:
     """Do both sides compute the same in TVM's kernels, grouped otherwise? Ops that only give a
     tensor another shape are counted in neither, since alone they are no kernel."""
 
-    def operators(kernels: Sequence[Kernel]) -> list[str]:
+    def operators(kernels: Sequence[CompiledKernel]) -> list[str]:
         ops = [op for kernel in kernels for op in _compute(kernel) if op not in _RESHAPES]
         return sorted(_SIMPLIFIED.get(op, op) for op in ops)
 

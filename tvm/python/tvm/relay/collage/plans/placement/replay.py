@@ -24,7 +24,7 @@ from ...relay_util.external import is_external, mark_lone_part, on_one_thread
 from ...tuning.from_options import given_records
 from .describe import describe_functions
 from .made_with import differences
-from .types import Node, PlacedFunction, PlacedPart, Placement, load_placement
+from .types import PlacedFunction, PlacedPart, Placement, SeenNode, load_placement
 
 _logger = logging.getLogger(__name__)
 
@@ -176,15 +176,15 @@ def _module_difference(here: PlacedFunction, there: PlacedFunction) -> str:
     return f"{count}gives another of its values as result"
 
 
-def _calls(function: PlacedFunction) -> list[tuple[int, Node]]:
+def _calls(function: PlacedFunction) -> list[tuple[int, SeenNode]]:
     return [(k, node) for k, node in enumerate(function.nodes) if "(" in node.text]
 
 
-def _name(node: Node) -> str:
+def _name(node: SeenNode) -> str:
     return node.text.partition("(")[0]
 
 
-def _shown(node: Node) -> str:
+def _shown(node: SeenNode) -> str:
     return f"{node.text} {node.types}".strip()
 
 

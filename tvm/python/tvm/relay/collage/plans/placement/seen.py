@@ -17,7 +17,7 @@ from ...errors import PlacementError, UnknownPlanError
 from ...files.records import described
 from ...options.named import option
 from .json_form import from_json, to_json
-from .types import KEY, MadeWith, Node, PlacedFunction, PlacedPart, Placement
+from .types import KEY, MadeWith, PlacedFunction, PlacedPart, Placement, SeenNode
 
 Part = TypeVar("Part")  # a record, or its JSON value
 
@@ -29,7 +29,7 @@ class SeenFunction:
     name: str = described("the global function")
     key: str = described("hash of its structure, without the values of weights", **KEY)
     weights: str = described("hash of the values of its weights", **KEY)
-    nodes: tuple[Node, ...] = described("by index")
+    nodes: tuple[SeenNode, ...] = described("by index")
     parts: tuple[PlacedPart, ...] = described("of all plans, each once")
 
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from ...costs.cost import PartCost
 from ...costs.kernel import KernelChoice
 from ...files.records import Attribute, described
-from ...machine.environment import Machine
+from ...machine.environment import MachineTraits
 from .file import read_placement_file, save_placement
 from .json_form import to_json
 
@@ -54,7 +54,7 @@ class PlacedPart:
 
 
 @dataclasses.dataclass(frozen=True)
-class Node:
+class SeenNode:
     """The node at an index of the function, to say what differs when the module does."""
 
     text: str = described("operator or kind of node, and the indexes that it reads")
@@ -68,7 +68,7 @@ class DescribedFunction:
 
     key: str = described("hash of its structure, without the values of weights", **KEY)
     weights: str = described("hash of the values of its weights", **KEY)
-    nodes: tuple[Node, ...] = described("by index")
+    nodes: tuple[SeenNode, ...] = described("by index")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PlacedFunction:
     name: str = described("the global function")
     key: str = described("hash of its structure, without the values of weights", **KEY)
     weights: str = described("hash of the values of its weights", **KEY)
-    nodes: tuple[Node, ...] = described("by index")
+    nodes: tuple[SeenNode, ...] = described("by index")
     parts: tuple[PlacedPart, ...] = described("disjoint; what none holds runs on the host target")
 
 
@@ -118,7 +118,7 @@ class MadeWith:
     backends: dict[str, str] = described("version of each external backend that has a part")
     target: str = described("the host target")
     opt_level: int = described("of the PassContext that prepared the module", **NOT_NEGATIVE)
-    machine: Machine = described("where costs were measured")
+    machine: MachineTraits = described("where costs were measured")
     tuning: Tuning | None = described("tuning records; null where nobody looked", default=None)
     is_simplified: bool = described(
         "false where that would have taken too long to prepare, or crashed", default=True

@@ -12,7 +12,7 @@ from typing import Any
 from ..boxes import Box, BoxGraph, box_graph, functions_of, graph_of, plan_names
 from ..facts import shape_text, share_text, sum_remark, time_text, time_together
 from ..net import Net, short_name
-from ..picture.layout import Layout, lay_out, lay_out_boxes
+from ..picture.layout import PictureLayout, lay_out, lay_out_boxes
 from ..record import Report, SearchedFunction
 from .page import counted
 
@@ -192,7 +192,7 @@ class _Insides:
         }
 
 
-def _places(layout: Layout) -> dict[str, Any]:
+def _places(layout: PictureLayout) -> dict[str, Any]:
     return {
         "layers": layout.layers,
         "x": [round(x, 1) for x in layout.x],

@@ -17,7 +17,7 @@ from ..looks import Look, mixed, report_looks
 from ..net import Net, short_name
 from ..record import Report
 from .fold import MOST_BOXES, Fold, fold
-from .layout import Layout, box_width, lay_out_boxes
+from .layout import PictureLayout, box_width, lay_out_boxes
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
@@ -88,7 +88,7 @@ class Picture:
     net: Net
     looks: dict[str, Look]  # by backend
     legend: list[list[tuple[str, str]]]  # rows of backends, each with what it has of the plan
-    layout: Layout
+    layout: PictureLayout
     tops: list[float]  # of each item of the layout
     heights: list[float]  # of each box
     bottoms: list[float]  # of each item's layer

@@ -27,7 +27,7 @@ _BOX_WEIGHT = 1e4  # bends make room for boxes
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class PictureLayout:
     """The places of boxes and bends: items, the boxes first."""
 
     layers: list[list[int]]  # items from left to right
@@ -45,7 +45,7 @@ def lay_out(
     edges: Sequence[tuple[int, int]],
     top: Collection[int] = (),
     bottom: Collection[int] = (),
-) -> Layout:
+) -> PictureLayout:
     """Place boxes of these widths; those of `top` stand in the first layer, those of `bottom` in
     the last, whatever is between them and their neighbours."""
     depth = _layers_of(len(widths), edges, top, bottom)
@@ -54,7 +54,7 @@ def lay_out(
     depth = [*depth, *bends.layer]
     order = _ordered(depth, bends.links)
     x = _placed(order, all_widths, bends.links, len(widths))
-    return Layout(order, x, all_widths, bends.routes)
+    return PictureLayout(order, x, all_widths, bends.routes)
 
 
 def box_width(box: Box) -> float:
@@ -62,7 +62,7 @@ def box_width(box: Box) -> float:
     return _NAMED_WIDTH if box.is_named else BOX_WIDTH
 
 
-def lay_out_boxes(graph: BoxGraph, widths: Sequence[float] | None = None) -> Layout:
+def lay_out_boxes(graph: BoxGraph, widths: Sequence[float] | None = None) -> PictureLayout:
     """Place the boxes, which are as wide as given, or as the page has them; edges in the graph's
     order."""
     widths = widths or [box_width(box) for box in graph.boxes]

@@ -43,7 +43,7 @@ class Phases:
 
 
 @dataclasses.dataclass(frozen=True)
-class Job:
+class Request:
     """The input of all phases of one call: a module to place, and how it is to be built."""
 
     prepared: tvm.IRModule
