@@ -32,8 +32,6 @@ ALLOWED = {
         "more than 1.25 times": "limit",
         "more than 2 % behind": "limit",
     },
-    "docs/compile.md": {"less than 10 us": "limit"},
-    "docs/concept.md": {"more than 2 % slower": "limit"},
     "docs/cover_search.md": {
         "16 times wider": "constant",
         **{f"| {share} % |": "constant" for share in (10, 20, 25, 40, 50, 60, 85, 100)},
@@ -46,7 +44,6 @@ ALLOWED = {
         "for 100 us": "constant",
         "runs for 60 ms": "default",
     },
-    "docs/placement.md": {"more than 20 s": "limit"},
     "docs/results.md": {"takes 1.20 times as long": "example"},
     "docs/store.md": {"up to 15 s": "limit", "for 15 s": "limit"},
     "docs/thread_pool.md": {
@@ -58,7 +55,6 @@ ALLOWED = {
         "above 10 %, problem above 30 %": "limit",
         "below 85 % of it, problem below 60 %": "limit",
     },
-    "docs/transfer.md": {"reaches 49 % of": "paper", "needs 6.5 times as long": "paper"},
     "docs/tuning.md": {"at least 60 ms of runs": "constant", "longer than 20 seconds": "limit"},
 }  # fmt: skip
 
