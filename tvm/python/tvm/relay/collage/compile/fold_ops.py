@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from tvm import ir, relay
 
 from ..relay_util.walk import static_shape
 from .layout import transform_layout, transform_loops
@@ -38,49 +39,53 @@ def _is_exact_float(array: np.ndarray) -> bool:
     return array.dtype.name in _EXACT_FLOATS
 
 
-def _reshape(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _reshape(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     shape = static_shape(result)
     return None if shape is None else args[0].reshape(shape)
 
 
-def _broadcast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _broadcast(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     shape = static_shape(result)
     return None if shape is None else np.broadcast_to(args[0], shape)
 
 
-def _transpose(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _transpose(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
     return args[0].transpose(axes or None)
 
 
-def _layout_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _layout_transform(
+    attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType
+) -> Value | None:
     return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
 
 
-def _loops_transform(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _loops_transform(
+    attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType
+) -> Value | None:
     return transform_loops(args[0], str(attrs.src_layout), str(attrs.dst_layout))
 
 
-def _concatenate(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _concatenate(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     return np.concatenate(args[0], axis=int(attrs.axis))
 
 
-def _stack(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _stack(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     return np.stack(args[0], axis=int(attrs.axis))
 
 
-def _split(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _split(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     sections = attrs.indices_or_sections
     if hasattr(sections, "__len__"):
         return tuple(np.split(args[0], [int(i) for i in sections], axis=int(attrs.axis)))
     return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
 
 
-def _repeat(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _repeat(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     return np.repeat(args[0], int(attrs.repeats), int(attrs.axis))
 
 
-def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _strided_slice(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     if len(args) != 1 or attrs.begin is None or attrs.end is None:
         return None
     begin = [int(i) for i in attrs.begin]
@@ -99,7 +104,7 @@ def _strided_slice(attrs: Any, args: Sequence[Any], _result: Any) -> Value | Non
     return args[0][tuple(index)]
 
 
-def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _cast(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     source, wanted = args[0].dtype, np.dtype(str(result.dtype))
     if source == wanted:
         return args[0]
@@ -116,19 +121,19 @@ def _cast(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     return args[0].astype(wanted)
 
 
-def _full(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _full(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     shape = static_shape(result)
     if shape is None or args[0].dtype != np.dtype(str(result.dtype)) or args[0].ndim:
         return None
     return np.full(shape, args[0])
 
 
-def _full_like(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _full_like(attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     return _full(attrs, args[1:], result)
 
 
 def _filled_like(value: int) -> Evaluator:
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    def evaluate(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
         return np.full_like(args[0], value)
 
     return evaluate
@@ -137,7 +142,7 @@ def _filled_like(value: int) -> Evaluator:
 def _elementwise(function: Callable, takes: Callable[..., bool]) -> Evaluator:
     """Return the evaluator of a function of arrays, of those that `takes` tells."""
 
-    def evaluate(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+    def evaluate(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
         return function(*args) if takes(*args) else None
 
     return evaluate
@@ -201,14 +206,14 @@ def _divide(left: np.ndarray, right: np.ndarray) -> Value | None:
     return (np.divide if left.dtype.kind == "f" else _quotient(_truncated))(left, right)
 
 
-def _where(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _where(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     condition, left, right = args
     if condition.dtype != np.bool_ or left.dtype != right.dtype:
         return None
     return np.where(condition, left, right)
 
 
-def _take(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _take(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     data, indices = args
     if int(attrs.batch_dims) != 0 or indices.dtype.kind not in "iu":
         return None
@@ -219,7 +224,7 @@ def _take(attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
     return np.take(data, indices.astype("int64"), axis) if is_inside else None
 
 
-def _arange(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _arange(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     start, stop, step = args
     shape, dtype = static_shape(result), np.dtype(str(result.dtype))
     if shape is None or any(item.dtype != dtype or item.ndim for item in (start, stop, step)):
@@ -227,7 +232,7 @@ def _arange(_attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     return start + np.arange(shape[0], dtype=dtype) * step if dtype.kind in "iu" else None
 
 
-def _product(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
+def _product(attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     if args[0].dtype.kind not in "iu" or attrs.exclude:
         return None
     axis = None if attrs.axis is None else tuple(int(item) for item in attrs.axis)
@@ -235,7 +240,7 @@ def _product(attrs: Any, args: Sequence[Any], result: Any) -> Value | None:
     return np.asarray(value)
 
 
-def _identity(_attrs: Any, args: Sequence[Any], _result: Any) -> Value | None:
+def _identity(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     return args[0]
 
 

@@ -46,15 +46,15 @@ _PLAIN_LAYOUTS = {"nn.conv1d": ("NCW", "OIW"), "nn.conv2d": ("NCHW", "OIHW")}
 _CHANNELS = 1  # the axis that kernels block
 
 
-def is_sum_with_itself(node: Any) -> bool:
+def is_sum_with_itself(node: relay.Expr) -> bool:
     return bool(node.args[0].same_as(node.args[1]))
 
 
-def doubled(pre: Any, post: Any) -> Any:
+def doubled(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return relay.multiply(post.args[0], relay.const(2, pre.checked_type.dtype))
 
 
-def is_product_of_unknowns(node: Any) -> bool:
+def is_product_of_unknowns(node: relay.Expr) -> bool:
     """Tell whether a product is one of what is not known, or one number times such a product."""
     numbers = [each for each in node.args if _is_known(each) and math.prod(each.data.shape) == 1]
     is_scaled = len(numbers) == 1 and any(
@@ -63,26 +63,26 @@ def is_product_of_unknowns(node: Any) -> bool:
     return is_scaled or not any(map(_is_known, node.args))
 
 
-def _is_known(expr: Any) -> bool:
+def _is_known(expr: relay.Expr) -> bool:
     return isinstance(expr, relay.Constant)
 
 
-def fenced_in(_pre: Any, post: Any) -> Any:
+def fenced_in(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Fence the operands in, which the pass would leave backwards, and the result, forwards."""
     operands = [relay.annotation.compiler_begin(operand, _NAME) for operand in post.args]
     product = relay.Call(post.op, operands, post.attrs, post.type_args, post.span)
     return relay.annotation.compiler_begin(product, _NAME)
 
 
-def is_fence(node: Any) -> bool:
+def is_fence(node: relay.Expr) -> bool:
     return str(node.attrs.compiler) == _NAME
 
 
-def without_fence(_pre: Any, post: Any) -> Any:
+def without_fence(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return post.args[0]
 
 
-def is_along_one_axis(node: Any) -> bool:
+def is_along_one_axis(node: relay.Expr) -> bool:
     """Tell whether a convolution is of an input whose second axis, if it has one, is 1."""
     if not isinstance(node.args[1], relay.Constant):
         return False
@@ -102,7 +102,7 @@ def is_along_one_axis(node: Any) -> bool:
     )
 
 
-def laid_in_a_row(pre: Any, post: Any) -> Any:
+def laid_in_a_row(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     attrs, (data, weight) = pre.attrs, (arg.checked_type.shape for arg in pre.args)
     before, after, *_ = _padding(attrs.padding, len(data))
     row = relay.nn.conv2d(
@@ -127,7 +127,7 @@ def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
     return top, bottom, left, right
 
 
-def is_squeeze_of_channels(node: Any) -> bool:
+def is_squeeze_of_channels(node: relay.Expr) -> bool:
     shape = static_shape(node.args[0].checked_type)
     if shape is None or len(shape) < 3 or shape[_CHANNELS] != 1:
         return False
@@ -135,5 +135,5 @@ def is_squeeze_of_channels(node: Any) -> bool:
     return any(axis % len(shape) == _CHANNELS for axis in axes)
 
 
-def reshaped(pre: Any, post: Any) -> Any:
+def reshaped(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return relay.reshape(post.args[0], pre.checked_type.shape)

@@ -61,7 +61,7 @@ class _Callback(DFPatternCallback):
         super().__init__(require_type=True, rewrite_once=rule.is_once)
         self.pattern, self._rule = rule.pattern, rule
 
-    def callback(self, pre: Any, post: Any, node_map: Any) -> Any:
+    def callback(self, pre: relay.Expr, post: relay.Expr, node_map: Any) -> Any:
         result = self._rule.result(pre, post) if self._rule.condition(pre) else None
         return post if result is None else result
 
@@ -104,12 +104,12 @@ def type_in_place(mod: tvm.IRModule) -> None:
         mod.update(relay.transform.InferType()(mod))
 
 
-def always(_call: Any) -> bool:
+def always(_call: relay.Expr) -> bool:
     """Be the condition of a rule whose pattern says all, or whose result does."""
     return True
 
 
-def is_call(node: Any, *names: str) -> bool:
+def is_call(node: relay.Expr, *names: str) -> bool:
     """Tell whether a node is a call of an operator of one of these names."""
     is_op_call = isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
     return is_op_call and node.op.name in names
@@ -127,14 +127,14 @@ def call(*names: str, operands: Sequence[DFPattern] = ()) -> DFPattern:
     return first
 
 
-def number_of(expr: Any) -> float | int | None:
+def number_of(expr: relay.Expr) -> float | int | None:
     """Return the one number that a constant holds; None of anything else."""
     if not isinstance(expr, relay.Constant) or expr.data.numpy().size != 1:
         return None
     return expr.data.numpy().item()
 
 
-def with_attrs(op: Any, like: Any, operands: list[Any], **changed: Any) -> relay.Call:
+def with_attrs(op: tvm.ir.Op, like: relay.Expr, operands: list[Any], **changed: Any) -> relay.Call:
     """Return a call of `op` with the attributes of the call `like`, some of them changed."""
     names = map(str, like.attrs.keys())
     fields = {name: like.attrs[name] for name in names} | changed

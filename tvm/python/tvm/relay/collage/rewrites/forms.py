@@ -37,7 +37,7 @@ FLAT_PRELU = is_op("reshape")(_flat)
 _FLOATS = ("float16", "float32", "float64")
 
 
-def product_of_matrices(einsum: Any, post: Any) -> Any:
+def product_of_matrices(einsum: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make nn.dense where the second operand is a matrix of weights, nn.batch_matmul elsewhere."""
     operands, equation = post.args[0], str(einsum.attrs.equation).replace(" ", "")
     is_float = "float" in einsum.checked_type.dtype  # products of bytes TVM computes otherwise
@@ -103,12 +103,12 @@ def _laid_out(value: Any, letters: Sequence[str], wanted: list[str]) -> Any:
     return value if order == sorted(order) else relay.transpose(value, order)
 
 
-def is_flat_prelu(node: Any) -> bool:
+def is_flat_prelu(node: relay.Expr) -> bool:
     """Tell whether a reshape is behind a PReLU of one axis."""
     return is_call(node.args[0], "nn.prelu") and len(node.args[0].checked_type.shape) == 1
 
 
-def prelu(flat: Any, post: Any) -> Any:
+def prelu(flat: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make nn.prelu or nn.leaky_relu on the data as it was."""
     before, laid_out = flat.args[0], post.args[0].args[0]
     shape, dtype = static_shape(before.args[0].args[0].checked_type), flat.checked_type.dtype
@@ -128,7 +128,7 @@ def prelu(flat: Any, post: Any) -> Any:
     return None
 
 
-def _value_of(expr: Any) -> np.ndarray | None:
+def _value_of(expr: relay.Expr) -> np.ndarray | None:
     """Return a constant's array, however it was laid out or broadcast: TVM folds no broadcast to
     the shape of a tensor that is computed."""
     if isinstance(expr, relay.Constant):
@@ -141,7 +141,7 @@ def _value_of(expr: Any) -> np.ndarray | None:
     return value.reshape(shape) if is_call(expr, "reshape") else np.broadcast_to(value, shape)
 
 
-def is_take_of_neighbours(node: Any) -> bool:
+def is_take_of_neighbours(node: relay.Expr) -> bool:
     if not isinstance(node.args[1], relay.Constant):
         return False
     if node.attrs.axis is None or int(node.attrs.batch_dims):
@@ -150,7 +150,7 @@ def is_take_of_neighbours(node: Any) -> bool:
     return values.size > 0 and bool((np.diff(values.astype("int64")) == 1).all())
 
 
-def slice_of(take: Any, post: Any) -> Any:
+def slice_of(take: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make a slice, with the axes of the indices in the place of the one that it is along."""
     data, result = (static_shape(each.checked_type) for each in (take.args[0], take))
     if data is None or result is None:

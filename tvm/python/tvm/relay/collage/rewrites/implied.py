@@ -32,11 +32,11 @@ BROADCASTING = (
 )
 
 
-def reads_padding(node: Any) -> bool:
+def reads_padding(node: relay.Expr) -> bool:
     return is_call(node.args[0], "nn.pad")
 
 
-def padding_more(window: Any, post: Any) -> Any:
+def padding_more(window: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make a window that pads by as much more."""
     padding = _all_padding(window)
     if padding is None:
@@ -48,19 +48,19 @@ def padding_more(window: Any, post: Any) -> Any:
     return with_attrs(window.op, window, operands, **changed)
 
 
-def pads_by_nothing(node: Any) -> bool:
+def pads_by_nothing(node: relay.Expr) -> bool:
     return not np.any(_widths(node))
 
 
-def what_is_read(_pre: Any, post: Any) -> Any:
+def what_is_read(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return post.args[0]
 
 
-def reads_broadcast(node: Any) -> bool:
+def reads_broadcast(node: relay.Expr) -> bool:
     return any(is_call(operand, "broadcast_to") for operand in node.args)
 
 
-def broadcasting(reader: Any, post: Any) -> Any:
+def broadcasting(reader: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make an operator on operands as they were, where that gives the same shape. Only static
     shapes tell that."""
     result = static_shape(reader.checked_type)
@@ -83,12 +83,12 @@ def _gives(shapes: list[tuple[int, ...] | None], result: tuple[int, ...] | None)
     )
 
 
-def _widths(pad: Any) -> np.ndarray:
+def _widths(pad: relay.Expr) -> np.ndarray:
     """Return what is added before and after each axis."""
     return np.array([[int(side) for side in axis] for axis in pad.attrs.pad_width])
 
 
-def _all_padding(window: Any) -> list[int] | None:
+def _all_padding(window: relay.Expr) -> list[int] | None:
     """Return what a window pads by itself and what it reads, together, as its attribute has it;
     None where the two are not one."""
     pad, attrs = window.args[0], window.attrs
@@ -107,7 +107,7 @@ def _all_padding(window: Any) -> list[int] | None:
     return [more + side for more, side in zip(sides.tolist(), own, strict=True)]
 
 
-def _padded_with(window: Any) -> float | int | None:
+def _padded_with(window: relay.Expr) -> float | int | None:
     """Return the number that a window itself pads with; None where it is not known."""
     if window.op.name == _QNN_CONV:
         return number_of(window.args[2])  # the zero point
@@ -118,7 +118,7 @@ def _padded_with(window: Any) -> float | int | None:
     return None if limits is None else float(limits.min)
 
 
-def _counts_alike(window: Any, own: list[int]) -> bool:
+def _counts_alike(window: relay.Expr, own: list[int]) -> bool:
     """Tell whether an average counts what it pads by itself as it counts data. It may not count
     what a window beyond the end adds."""
     if window.op.name not in _AVG_POOLS:

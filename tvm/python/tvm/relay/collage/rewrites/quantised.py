@@ -62,11 +62,11 @@ SCALED_WEIGHTS = call("multiply", operands=[_dequantised(0), is_constant()])
 DEPTHWISE = call("nn.conv2d", operands=[_dequantised(1), _dequantised(1)])
 
 
-def is_requantize(node: Any) -> bool:
+def is_requantize(node: relay.Expr) -> bool:
     return str(node.attrs.out_dtype) in _BYTES
 
 
-def requantized(_pre: Any, post: Any) -> Any:
+def requantized(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Quantise what is dequantised."""
     data, scale, zero, out_scale, out_zero = post.args
     axis, dtype = int(post.attrs.axis), str(post.attrs.out_dtype)
@@ -74,7 +74,7 @@ def requantized(_pre: Any, post: Any) -> Any:
     return _qnn.quantize(floats, out_scale, out_zero, axis, dtype)
 
 
-def binary(pre: Any, post: Any) -> Any:
+def binary(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Quantise the sum or product of what is dequantised."""
     left, right, left_scale, left_zero, right_scale, right_zero, *out = post.args
     result = _BINARY[post.op.name](
@@ -84,12 +84,12 @@ def binary(pre: Any, post: Any) -> Any:
     return _qnn.quantize(result, *out, out_dtype=pre.checked_type.dtype)
 
 
-def is_concatenate(node: Any) -> bool:
+def is_concatenate(node: relay.Expr) -> bool:
     """Tell whether a concatenation's bytes have scales of their own."""
     return all(isinstance(each, relay.Tuple) for each in node.args[:3])
 
 
-def concatenated(pre: Any, post: Any) -> Any:
+def concatenated(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Quantise the concatenation of what is dequantised."""
     fields = zip(*(each.fields for each in post.args[:3]), strict=True)
     floats = [_qnn.dequantize(*each) for each in fields]
@@ -97,7 +97,7 @@ def concatenated(pre: Any, post: Any) -> Any:
     return _qnn.quantize(result, *post.args[3:], out_dtype=pre.checked_type.dtype)
 
 
-def product(_pre: Any, post: Any) -> Any:
+def product(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make a dequantised product of bytes, with a bias or without, one of what is dequantised."""
     total, scale, zero = post.args
     bytes_product, bias = total.args[:2] if is_call(total, *_SUMS) else (total, None)
@@ -124,11 +124,11 @@ def product(_pre: Any, post: Any) -> Any:
     return relay.nn.bias_add(result, _qnn.dequantize(values, scale, zero, 0), axis)
 
 
-def is_scaled(node: Any) -> bool:
+def is_scaled(node: relay.Expr) -> bool:
     return any(is_call(each, _DEQUANTIZE) for each in node.args)
 
 
-def scaled_weights(_pre: Any, post: Any) -> Any:
+def scaled_weights(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Put factors of dequantised weights, which a batch norm leaves, into their scales. Weights of
     a negative factor change their signs."""
     weights, factors = post.args
@@ -155,7 +155,7 @@ def scaled_weights(_pre: Any, post: Any) -> Any:
     return _qnn.dequantize(*map(relay.const, arrays), axis)
 
 
-def is_depthwise(node: Any) -> bool:
+def is_depthwise(node: relay.Expr) -> bool:
     """Tell whether a convolution is a depthwise one of dequantised data."""
     if not is_call(node.args[0], _DEQUANTIZE):
         return False
@@ -163,7 +163,7 @@ def is_depthwise(node: Any) -> bool:
     return is_plain and int(node.attrs.groups) == int(node.attrs.channels or 0) > 1
 
 
-def depthwise_data(_pre: Any, post: Any) -> Any:
+def depthwise_data(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Put scales of each channel's data, as NNCF has them before depthwise layers, into those of
     the weights: libraries take bytes of one scale."""
     (data, *of_data), (weights, *of_weights) = (each.args for each in post.args)
@@ -179,7 +179,7 @@ def depthwise_data(_pre: Any, post: Any) -> Any:
     return relay.Call(post.op, operands, post.attrs, span=post.span)
 
 
-def _axes(product: Any) -> tuple[int, int] | None:
+def _axes(product: relay.Expr) -> tuple[int, int] | None:
     """Return the axes of channels in weights and result; None where that takes knowing more."""
     attrs = product.attrs
     if product.op.name == "qnn.dense":
@@ -192,7 +192,7 @@ def _axes(product: Any) -> tuple[int, int] | None:
     return (kernel.index("O"), layout.index("C")) if is_plain and "O" in kernel else None
 
 
-def _vector(bias: Any, total: Any, axis: int) -> Any:
+def _vector(bias: relay.Expr, total: Any, axis: int) -> Any:
     """Return the summand as a constant for each place of an axis; None where it is none."""
     array = bias.data.numpy()
     if is_call(total, "nn.bias_add"):
@@ -206,7 +206,7 @@ def _vector(bias: Any, total: Any, axis: int) -> Any:
 
 
 @tvm.transform.module_pass(opt_level=0, name="OwnDequantized")
-def own_dequantized(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+def own_dequantized(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
     """Give every reader of a dequantised value one of its own."""
     mod = mod.clone()
     for var, function in mod.functions_items():
@@ -217,12 +217,12 @@ def own_dequantized(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
     return mod
 
 
-def _with_own(body: Any) -> Any:
+def _with_own(body: relay.Expr) -> Any:
     order = list(post_order(body))
     uses = Counter(key_of(child) for expr in order for child in children_of(expr))
     now: dict[int, Any] = {}
 
-    def own(child: Any) -> Any:
+    def own(child: relay.Expr) -> Any:
         made = now[key_of(child)]
         if uses[key_of(child)] < 2 or not is_call(made, _DEQUANTIZE):
             return made

@@ -8,8 +8,6 @@ Test: rewrites/test_table.py has, for each row, a module before and after, and o
 
 from __future__ import annotations
 
-from typing import Any
-
 import tvm
 
 from . import before_passes as passes
@@ -60,7 +58,7 @@ def apply(mod: tvm.IRModule, when: str) -> bool:
 
 
 @tvm.transform.module_pass(opt_level=0, name="RewriteForms")
-def rewrite_forms(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+def rewrite_forms(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
     """Write what importers write in forms that no library knows as what they know."""
     mod = mod.clone()
     apply(mod, FORMS)
@@ -68,7 +66,7 @@ def rewrite_forms(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
 
 
 @tvm.transform.module_pass(opt_level=0, name="ScaleQuantisedWeights")
-def scale_quantised_weights(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+def scale_quantised_weights(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
     """Fold factors of dequantised weights, and the data's by channel, into the weights' scales."""
     mod = mod.clone()
     apply(mod, SCALES)

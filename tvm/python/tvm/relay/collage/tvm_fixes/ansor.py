@@ -39,7 +39,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tvm
-from tvm import auto_scheduler, te, tir
+from tvm import auto_scheduler, relay, te, tir
 from tvm.auto_scheduler.dispatcher import DispatchContext, FallbackContext
 from tvm.auto_scheduler.relay_integration import TracingEnvironment, TracingMode
 from tvm.relay.op.strategy.generic import get_auto_scheduler_rewritten_layout
@@ -143,7 +143,7 @@ def with_named_axes(stock: Callable[..., Any]) -> Callable[..., Any]:
 
 def _of_batches(stock: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(stock)
-    def batch_matmul(tensor_a: Any, tensor_b: Any, *args: Any, **kwargs: Any) -> Any:
+    def batch_matmul(tensor_a: te.Tensor, tensor_b: te.Tensor, *args: Any, **kwargs: Any) -> Any:
         product = stock(tensor_a, tensor_b, *args, **kwargs)
         is_one = isinstance(tensor_b.shape[0], tir.IntImm) and tensor_b.shape[0] == 1
         if not is_one or not auto_scheduler.is_auto_scheduler_enabled():
@@ -178,7 +178,13 @@ def _remade(operation: te.ComputeOp, axes: Any, bodies: Any, attrs: Any) -> te.T
 
 def _select(stock: Callable[..., Any]) -> Callable[..., Any]:
     def select(
-        op: Any, attrs: Any, inputs: Any, out_type: Any, target: Any, *args: Any, **keywords: Any
+        op: tvm.ir.Op,
+        attrs: tvm.ir.Attrs,
+        inputs: Sequence[te.Tensor],
+        out_type: relay.TensorType,
+        target: tvm.target.Target,
+        *args: Any,
+        **keywords: Any,
     ) -> Any:
         given = (op, attrs, inputs, out_type, target, *args)
         is_ansors = _is_inside.get() and auto_scheduler.is_auto_scheduler_enabled()
@@ -197,7 +203,12 @@ def _is_extracting() -> bool:
     return tracing is not None and tracing.tracing_mode != TracingMode.PREPARE_LAYOUT_REWRITE
 
 
-def _may_be_served(attrs: Any, inputs: Sequence[Any], out_type: Any, target: Any) -> bool:
+def _may_be_served(
+    attrs: tvm.ir.Attrs,
+    inputs: Sequence[Any],
+    out_type: relay.TensorType,
+    target: tvm.target.Target,
+) -> bool:
     if get_auto_scheduler_rewritten_layout(attrs):  # its weight has another shape by now
         return True
     operands = list(map(_shape, inputs))
@@ -213,7 +224,9 @@ def _may_be_served(attrs: Any, inputs: Sequence[Any], out_type: Any, target: Any
     return False
 
 
-def _workloads(context: auto_scheduler.ApplyHistoryBest, target: Any) -> Iterator[Any]:
+def _workloads(
+    context: auto_scheduler.ApplyHistoryBest, target: tvm.target.Target
+) -> Iterator[Any]:
     """Give the arguments of those that the context has a state for, on such a target."""
     for table in (context._best_user_defined, context.best_by_model, context.best_by_targetkey):
         for key in (target.model, *target.keys):
@@ -230,7 +243,7 @@ def _lists(arguments: Sequence[Any], operands: Sequence[_Shape], result: _Shape)
     )
 
 
-def _shape(tensor: Any) -> _Shape:
+def _shape(tensor: te.Tensor) -> _Shape:
     return tuple(getattr(dim, "value", None) for dim in tensor.shape)
 
 

@@ -11,6 +11,7 @@ Test: tvm_fixes/test_exact_bytes.py
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tvm import te, tir
@@ -48,7 +49,9 @@ def exact_dot_of_bytes() -> te.TensorIntrin:
         ),
     }
 
-    def body_reset_update(ins: Any, outs: Any) -> tuple[Any, Any, Any]:
+    def body_reset_update(
+        ins: Sequence[te.Tensor], outs: Sequence[te.Tensor]
+    ) -> tuple[Any, Any, Any]:
         sums = _sums_of_four(ins, lanes)
         wide = f"int32x{lanes}"
         return (
@@ -62,7 +65,7 @@ def exact_dot_of_bytes() -> te.TensorIntrin:
     )
 
 
-def _sums_of_four(ins: Any, lanes: int) -> tir.PrimExpr:
+def _sums_of_four(ins: Sequence[te.Tensor], lanes: int) -> tir.PrimExpr:
     """Add the products of bytes 0 and 2 of each lane, and those of bytes 1 and 3."""
     words, wide = f"int16x{2 * lanes}", f"int32x{lanes}"
     # The data are one lane for all: their bytes are taken apart before they are spread.

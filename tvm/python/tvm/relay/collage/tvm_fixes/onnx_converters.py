@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import tvm
+from onnx import GraphProto, NodeProto
 from tvm import relay
 from tvm.relay.frontend import onnx
 
@@ -36,7 +37,7 @@ def leave_empty_out(inputs: Any, type_of: Callable[[Any], Any]) -> None:
         inputs[:] = kept
 
 
-def name_what_branches_read(proto: Any, node: Any) -> None:
+def name_what_branches_read(proto: GraphProto, node: NodeProto) -> None:
     """Give inputs of the model that several branches read the name of the node that has these, if
     they have none (the row "inputs of branches")."""
     branches = [set(_read_in(item.g)) for item in node.attribute if item.g.node]
@@ -47,7 +48,7 @@ def name_what_branches_read(proto: Any, node: Any) -> None:
         proto._set_parameter_span(SimpleNamespace(input=names), source)
 
 
-def _read_in(graph: Any) -> Iterator[str]:
+def _read_in(graph: GraphProto) -> Iterator[str]:
     for node in graph.node:
         yield from node.input
         for attribute in node.attribute:
