@@ -137,7 +137,7 @@ class _AfterFusion:
     def __init__(self, compiled: CompiledParts) -> None:
         self._compiled = compiled
 
-    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+    def run_after_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         if info.name == "FuseOps":
             mod.update_func(mod.get_global_var("main"), self._of_ours(mod["main"]))
 

@@ -95,7 +95,7 @@ class FastPasses:
         self._vector_math = vector_math
         self._one_thread = one_thread
 
-    def should_run(self, mod: tvm.IRModule, info: Any) -> bool:
+    def should_run(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> bool:
         """Return False for an InferType that has nothing to do, and for what LLVM does."""
         if not self._is_active:
             return True
@@ -103,7 +103,7 @@ class FastPasses:
             return not self._typed.covers(mod)
         return info.name != _LEFT_TO_LLVM
 
-    def run_before_pass(self, mod: tvm.IRModule, info: Any) -> None:
+    def run_before_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         """Change `mod` in place: a pass before, or the caller, has made it the build's own."""
         if not self._is_active:
             return
@@ -118,7 +118,7 @@ class FastPasses:
         if self._vector_math and info.name in VECTOR_MATH:
             VECTOR_MATH[info.name](mod)
 
-    def run_after_pass(self, mod: tvm.IRModule, info: Any) -> None:
+    def run_after_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         """Note what InferType has typed; mend what a pass returns, again in place."""
         if not self._is_active:
             return
@@ -134,7 +134,7 @@ class FastPasses:
         self._typed.clear()
 
 
-def _step_of(info: Any) -> str:
+def _step_of(info: tvm.ir.transform.PassInfo) -> str:
     """Return a pass's name as rewrites/table.py has it: two passes fold scales."""
     return "FoldScaleAxis" if info.name.endswith("FoldScaleAxis") else str(info.name)
 

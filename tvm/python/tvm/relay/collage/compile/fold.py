@@ -80,7 +80,7 @@ def _identity(value: _Lazy) -> Any:
     return ("expr", key_of(value)) if isinstance(value, relay.Constant) else id(value)
 
 
-def fits(value: Value, expected: Any) -> bool:
+def fits(value: Value, expected: relay.Type) -> bool:
     """Tell whether a result has the type that Relay inferred: a wrong evaluator's may not."""
     if isinstance(value, tuple):
         return (
@@ -95,7 +95,7 @@ def fits(value: Value, expected: Any) -> bool:
     )
 
 
-def array_of(expr: Any) -> Value | None:
+def array_of(expr: relay.Expr) -> Value | None:
     """Return a Constant's array, or a Tuple's tuple of them; None if numpy cannot hold its type."""
     if isinstance(expr, relay.Tuple):
         items = [array_of(field) for field in expr.fields]
@@ -103,7 +103,9 @@ def array_of(expr: Any) -> Value | None:
     return expr.data.numpy() if expr.data.dtype in PLAIN_DTYPES else None
 
 
-def evaluate(call: relay.Call, arrays: Sequence[Value | None], expected: Any) -> Value | None:
+def evaluate(
+    call: relay.Call, arrays: Sequence[Value | None], expected: relay.Type
+) -> Value | None:
     """Return a call's result, of the type `expected`; None where it is TVM's to say."""
     evaluator = EVALUATORS.get(call.op.name)
     if evaluator is None or any(array is None for array in arrays):
@@ -138,7 +140,7 @@ class _Folder:
             return func
         return relay.function.FunctionWithFields(func, None, body)
 
-    def _visit(self, expr: Any) -> None:
+    def _visit(self, expr: relay.Expr) -> None:
         value = self._evaluate(expr)
         self._values[key_of(expr)] = value
         if value is not None and not isinstance(expr, relay.Tuple):
@@ -150,13 +152,13 @@ class _Folder:
         else:
             self._new[key_of(expr)] = rebuild(expr, old, new)
 
-    def _replacement(self, expr: Any) -> Any:
+    def _replacement(self, expr: relay.Expr) -> Any:
         key = key_of(expr)
         if key not in self._new:
             self._new[key] = _materialise(self._values[key], self._made)
         return self._new[key]
 
-    def _evaluate(self, expr: Any) -> _Lazy | None:
+    def _evaluate(self, expr: relay.Expr) -> _Lazy | None:
         if isinstance(expr, relay.Constant):
             return expr
         if isinstance(expr, relay.Tuple):

@@ -22,7 +22,7 @@ from ..tvm_fixes.apply import ScopedFix
 FixedShapes = Mapping[str, tuple[int | str, ...]]
 
 
-def check_is_module(mod: Any) -> None:
+def check_is_module(mod: object) -> None:
     """Raise ModuleError for what is no module, as a file's path."""
     if not isinstance(mod, tvm.IRModule):
         raise ModuleError(
@@ -31,7 +31,7 @@ def check_is_module(mod: Any) -> None:
         )
 
 
-def check_module(mod: Any) -> None:
+def check_module(mod: tvm.IRModule) -> None:
     """Raise ModuleError for what no backend could compile: no main, or a type error."""
     check_is_module(mod)
     names = [var.name_hint for var in mod.get_global_vars()]
@@ -48,7 +48,9 @@ def check_module(mod: Any) -> None:
             raise ModuleError(f"the module is ill-typed: {'; '.join(reasons)}") from None
 
 
-def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, list[int | None]]:
+def open_inputs(
+    mod: object, params: Mapping[str, Any] | None = None
+) -> dict[str, list[int | None]]:
     """Return the inputs of main that have an extent which only a call fixes, None in their shape,
     as is -1, which some exporters write for it; those that `params` bind are none. Empty where
     there is no main in Relay."""
@@ -68,7 +70,7 @@ def open_inputs(mod: Any, params: Mapping[str, Any] | None = None) -> dict[str, 
 
 
 def check_fixed_shapes(
-    mod: Any,
+    mod: tvm.IRModule,
     params: Mapping[str, Any] | None,
     who: str,
     how: Callable[[FixedShapes], str],

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import tvm
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from tvm import relay
 from tvm.relay.frontend import common, onnx
 
@@ -268,14 +268,16 @@ class _Scope:
     def check_for_unsupported_ops(self, _stock: Callable, _proto: Any, _graph: Any) -> None:
         """Refuse no node: `construct_nodes` finds out which nodes onnxruntime takes."""
 
-    def construct_nodes(self, stock: Callable, proto: NodeProto, graph: Any) -> None:
+    def construct_nodes(self, stock: Callable, proto: onnx.GraphProto, graph: GraphProto) -> None:
         for node in graph.node:
             name_what_branches_read(proto, node)
             why = self._why_not_converted(stock, proto, node)
             if why is not None:
                 self._make_opaque(proto, node, why)
 
-    def _why_not_converted(self, stock: Callable, proto: NodeProto, node: Any) -> Exception | None:
+    def _why_not_converted(
+        self, stock: Callable, proto: onnx.GraphProto, node: NodeProto
+    ) -> Exception | None:
         """Convert a node by TVM; what is wrong with that, None where it is right."""
         try:
             read = functools.partial(self._input, proto)
@@ -290,11 +292,11 @@ class _Scope:
             return error
         return None
 
-    def _input(self, proto: NodeProto, name: str) -> Any:
+    def _input(self, proto: onnx.GraphProto, name: str) -> Any:
         """Return a value that a node reads."""
         return proto._nodes[proto._renames.get(name, name)]
 
-    def _make_opaque(self, proto: NodeProto, node: Any, why: Exception) -> None:
+    def _make_opaque(self, proto: onnx.GraphProto, node: NodeProto, why: Exception) -> None:
         span = onnx.get_source_name(node, proto._op_type_dict)
         read = functools.partial(self._input, proto)
         # A model's input knows the node that reads it first, as TVM has it.
@@ -314,7 +316,7 @@ class _Scope:
     def convert_operator(
         self,
         stock: Callable,
-        graph: Any,
+        graph: GraphProto,
         op: str,
         inputs: Sequence[relay.Expr],
         attrs: dict[str, Any],
@@ -337,7 +339,7 @@ def _reason(why: Exception) -> str:
     return why.text if isinstance(why, ModelError) else last_line(why)
 
 
-def _refusal(node: Any, why: str) -> ModelError:
+def _refusal(node: NodeProto, why: str) -> ModelError:
     where = f'{node.op_type} "{node.name}" (output "{node.output[0]}")'
     return ModelError(f"TVM cannot import the ONNX node {where}: {why}")
 

@@ -14,7 +14,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
@@ -27,6 +27,9 @@ from ..messages.foreign import last_line
 from ..ops import onnx_node
 from ..ops.onnx_names import captured, domains, has_body, renamed
 from .types import NUMBERS
+
+if TYPE_CHECKING:  # whose import takes long
+    from onnxruntime import InferenceSession
 
 # Constants of at most so many elements are part of a node's model: most nodes know their results'
 # shapes by such inputs alone. Larger ones are weights.
@@ -216,7 +219,9 @@ def _onnxruntime() -> Any:
 
 
 def _types(
-    session: Any, outputs: Sequence[str], expected: Mapping[str, relay.TensorType | None]
+    session: InferenceSession,
+    outputs: Sequence[str],
+    expected: Mapping[str, relay.TensorType | None],
 ) -> list[relay.TensorType]:
     """Return the types of a session's outputs, which are called `outputs` in the model; ONNX may
     know more of them than onnxruntime."""
@@ -242,7 +247,9 @@ def _types(
     return found
 
 
-def _with_sizes_of_a_run(session: Any, types: Sequence[relay.TensorType]) -> list[relay.TensorType]:
+def _with_sizes_of_a_run(
+    session: InferenceSession, types: Sequence[relay.TensorType]
+) -> list[relay.TensorType]:
     """Return types with the sizes of a run, for inputs of known shapes."""
     if any(not isinstance(n, int) for value in session.get_inputs() for n in value.shape):
         return list(types)
@@ -250,7 +257,7 @@ def _with_sizes_of_a_run(session: Any, types: Sequence[relay.TensorType]) -> lis
     return [relay.TensorType(a.shape, t.dtype) for a, t in zip(results, types, strict=True)]
 
 
-def _rank(session: Any, place: int) -> int:
+def _rank(session: InferenceSession, place: int) -> int:
     """Return the rank of an output for some inputs: what they hold decides about sizes alone."""
     try:
         return int(_tried(session)[place].ndim)
@@ -258,7 +265,7 @@ def _rank(session: Any, place: int) -> int:
         raise ModelError(f"nothing says which rank its result has: {error.text}") from error
 
 
-def _as_it_runs(session: Any, types: list[relay.TensorType]) -> list[relay.TensorType]:
+def _as_it_runs(session: InferenceSession, types: list[relay.TensorType]) -> list[relay.TensorType]:
     """Return the types, with the known sizes of a run on floats: onnxruntime infers more windows of
     a pool than its kernel gives. ModelError where that fails: only the shapes can be wrong then. Of
     other inputs, such as indices, what we would make up may be."""
@@ -276,7 +283,7 @@ def _as_it_runs(session: Any, types: list[relay.TensorType]) -> list[relay.Tenso
     ]
 
 
-def _tried(session: Any) -> list[Any]:
+def _tried(session: InferenceSession) -> list[Any]:
     """Return a session's results for the first of two sorts of inputs on which it runs."""
     with contextlib.suppress(ModelError):
         return _run(session)
@@ -299,7 +306,9 @@ def _different(sizes: Sequence[int]) -> np.ndarray:
     return np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
 
 
-def _run(session: Any, made_up: Callable[[Sequence[int]], np.ndarray] = _different) -> list[Any]:
+def _run(
+    session: InferenceSession, made_up: Callable[[Sequence[int]], np.ndarray] = _different
+) -> list[Any]:
     """Return a session's results for inputs that are made up. ModelError where it fails."""
     inputs = {}
     for value in session.get_inputs():

@@ -97,7 +97,7 @@ def tensors_of(kind: relay.Type) -> list[Any]:
     return [tensor for field in fields for tensor in tensors_of(field)]
 
 
-def static_shape(tensor: Any) -> tuple[int, ...] | None:
+def static_shape(tensor: relay.TensorType) -> tuple[int, ...] | None:
     """Return the shape of a tensor type as integers; None where an extent is not known."""
     try:
         return tuple(int(extent) for extent in tensor.shape)
@@ -105,7 +105,7 @@ def static_shape(tensor: Any) -> tuple[int, ...] | None:
         return None
 
 
-def is_open_function(function: Any) -> bool:
+def is_open_function(function: object) -> bool:
     """Tell whether rewrites and constant folding may look into a function of a module."""
     if not isinstance(function, relay.Function):
         return False
@@ -113,7 +113,7 @@ def is_open_function(function: Any) -> bool:
     return not any(attr in attrs and attrs[attr] != 0 for attr in _CLOSED)
 
 
-def elements_of(tensor: Any) -> int | None:
+def elements_of(tensor: relay.TensorType) -> int | None:
     """Elements of a tensor type; None where its shape is not known."""
     if not all(isinstance(extent, tvm.tir.IntImm) for extent in tensor.shape):
         return None

@@ -24,7 +24,9 @@ _ROUND: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def nearest_mode(sizes: Sequence[int], wanted: Any, coordinates: str, rounding: str) -> str | None:
+def nearest_mode(
+    sizes: Sequence[int], wanted: Sequence[int], coordinates: str, rounding: str
+) -> str | None:
     """Return the nearest_mode of ONNX that takes the elements that Relay takes, or None.
 
     `sizes` and `wanted`: the extents of the resized axes before and after. `rounding` is Relay's,
@@ -41,12 +43,12 @@ def nearest_mode(sizes: Sequence[int], wanted: Any, coordinates: str, rounding: 
     return None
 
 
-def _onnx_indices(size: int, wanted: Any, coordinates: str, mode: str) -> np.ndarray:
+def _onnx_indices(size: int, wanted: int, coordinates: str, mode: str) -> np.ndarray:
     place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(wanted) / size, True)
     return np.clip(_ROUND[mode](place), 0, size - 1)
 
 
-def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> np.ndarray | None:
+def _relay_indices(size: int, wanted: int, coordinates: str, rounding: str) -> np.ndarray | None:
     """Return the elements that Relay takes; None where a rounding error decides it."""
     if coordinates == "asymmetric" and wanted % size == 0:
         return np.arange(wanted) // (wanted // size)  # whatever the rounding
@@ -63,7 +65,7 @@ def _relay_indices(size: int, wanted: Any, coordinates: str, rounding: str) -> n
 
 
 def _places(
-    wanted: Any, coordinates: str, last: int, last_wanted: int, scale: Any, divides: bool
+    wanted: int, coordinates: str, last: int, last_wanted: int, scale: Any, divides: bool
 ) -> np.ndarray:
     """Return where in the source each element of the result lies, with the rounding errors of
     float32."""

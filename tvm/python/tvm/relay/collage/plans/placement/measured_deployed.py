@@ -89,7 +89,7 @@ def compare_kernels(
     mod: tvm.IRModule,
     placement: Placement,
     params: dict[str, Any] | None = None,
-    host: Any = None,
+    host: tvm.target.Target | None = None,
     *,
     own_weights: bool = False,
 ) -> KernelComparison:
@@ -133,7 +133,7 @@ def match_kernels(
 def part_candidates(
     prepared: tvm.IRModule,
     parts_by_function: Mapping[str, Sequence[PlacedPart]],
-    host: Any,
+    host: tvm.target.Target,
     kernels: Sequence[KernelChoice] = (),
 ) -> list[PartCandidate]:
     """Return what is measured for each part that launches a kernel, in the current PassContext;
@@ -158,7 +158,7 @@ def part_candidates(
 
 
 def _kernels_alone(
-    prepared: tvm.IRModule, placement: Placement, host: Any, own_weights: bool
+    prepared: tvm.IRModule, placement: Placement, host: tvm.target.Target, own_weights: bool
 ) -> list[CompiledKernel]:
     """Kernels of all parts that a backend runs; equal candidates are built once."""
     options = MeasureOptions()
