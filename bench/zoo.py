@@ -221,7 +221,7 @@ def nets_argument(text: str) -> list[Row]:
 @arguments.checked
 def _log(text: str) -> Path:
     """Return a file of tuning records, which is read, so that no net waits for one that is none."""
-    from tvm.relay.collage.tuning.logs import read_log
+    from tvm.relay.collage.tuning.log import read_log
 
     read_log(text)
     return Path(text).absolute()

@@ -73,9 +73,9 @@ def typed(make):
 def test_fences_are_removed_without_a_trace(name):
     mod = typed(HARMFUL[name])
     fenced = mod.clone()
-    assert apply(fenced, "before FoldScaleAxis")
+    assert apply(fenced, "before FoldScales")
     assert "compiler_begin" in fenced.astext()
-    assert apply(fenced, "after FoldScaleAxis")
+    assert apply(fenced, "after FoldScales")
     assert tvm.ir.structural_equal(fenced, mod)
 
 
@@ -83,15 +83,22 @@ def test_fences_are_removed_without_a_trace(name):
 def test_other_modules_are_left_to_the_pass(name):
     mod = typed(HARMLESS[name])
     before = mod["main"]
-    assert not apply(mod, "before FoldScaleAxis")
+    assert not apply(mod, "before FoldScales")
     assert mod["main"].same_as(before)
 
 
 def test_a_users_own_annotations_stay():
     mod = typed(lambda: relay.annotation.compiler_begin(x() * x("y"), "theirs"))
     fenced = mod.clone()
-    assert apply(fenced, "before FoldScaleAxis") and apply(fenced, "after FoldScaleAxis")
+    assert apply(fenced, "before FoldScales") and apply(fenced, "after FoldScales")
     assert tvm.ir.structural_equal(fenced, mod)
+
+
+@pytest.mark.parametrize("opt_level", [0, 2])
+def test_where_scales_are_not_folded_nothing_is_fenced_in(opt_level):
+    """TVM runs the sequence FoldScaleAxis, and none of its passes."""
+    made = prepare(typed(HARMFUL[next(iter(HARMFUL))]), None, "llvm", opt_level=opt_level)
+    assert "compiler_begin" not in made.astext(show_meta_data=False)
 
 
 def weights_of(mod):

@@ -26,6 +26,8 @@ from tvm.relay import collage
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.measure import Cost, candidate_module
+from tvm.relay.collage.measure.race.comparison import RightOutputs
+from tvm.relay.collage.measure.race.race import RaceOptions
 from tvm.relay.collage.measure.race.rounds import Further
 from tvm.relay.collage.plans.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
@@ -207,8 +209,8 @@ def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet,
     rounds = []
     further = Further(functools.partial(in_question, simplest_first=["a", "b"]), 5.0)
     runner = DeviceRunner(fleet.tracker, "guard")
-    options = {"further": further, "on_round": lambda *done: rounds.append(done)}
-    found = runner.compare(contestants, "a", 15, **options)
+    options = RaceOptions(rounds=15, further=further, on_round=lambda *done: rounds.append(done))
+    found = runner.compare(contestants, RightOutputs(references=["a"]), options)
     assert [item.name for item in found] == ["b", "a"]
     assert found[1].ratio_to_best.value == 2.0 and found[0].output_error == 0.0
     assert len(found[0].samples) == 15 and rounds == [(15, 15)]

@@ -38,6 +38,8 @@ from .vector_math import VECTOR_MATH, has_vector_math, round_to_even
 _REMEMBERED = 256
 _TYPES, _CONSTANTS = pass_of("types"), pass_of("constants")
 _LAID_OUT, _LEFT_TO_LLVM = pass_of("types of laid out weights"), pass_of("common sub-expressions")
+# The passes of the sequence FoldScaleAxis, which runs where its passes do not, too.
+_FOLDING_SCALES = ("ForwardFoldScaleAxis", "BackwardFoldScaleAxis")
 _LOOPS, _ROUNDING = pass_of("small loops"), pass_of("rounding")
 # Context in which TVM's kernel compiler reads the table of how TVM was compiled once.
 remembered_build_info = ScopedFix("build info", functools.lru_cache(maxsize=1)).inside
@@ -135,8 +137,8 @@ class FastPasses:
 
 
 def _step_of(info: tvm.ir.transform.PassInfo) -> str:
-    """Return a pass's name as rewrites/table.py has it: two passes fold scales."""
-    return "FoldScaleAxis" if info.name.endswith("FoldScaleAxis") else str(info.name)
+    """Return a pass's name as rewrites/table.py has it."""
+    return "FoldScales" if info.name in _FOLDING_SCALES else str(info.name)
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.costs.kernel import with_kernels
 from tvm.relay.collage.estimators import FunctionCosts
-from tvm.relay.collage.plans import competing as plans
+from tvm.relay.collage.plans import competing, names
 from tvm.relay.collage.plans.graph_search import PlanSpace
 from tvm.relay.collage.plans.graph_search.genomes import Search
 from tvm.relay.collage.plans.run_pass import partition
@@ -111,12 +111,12 @@ def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
         estimator.replans = {}
         partition(prepared, targets, estimator)
         space = PlanSpace(estimator.replans, HOST)
-        found = plans.Plans(prepared, targets)
+        found = competing.Plans(prepared, targets)
         for rank, genome in enumerate(Search(space.choices, space.seeds(), "random").ask(6), 1):
             found.add_new(f"graph-{rank}", space.parts_of(genome))
-        names = [name for name in found.modules if name.startswith(plans.SEARCHED)]
-        assert names
-        for name in names:
+        searched = [name for name in found.modules if name.startswith(names.SEARCHED)]
+        assert searched
+        for name in searched:
             found.maker(name, TuningRecords())().save(tmp_path / "net.json")
             again = collage.optimize(mod, params, TARGETS, placement=tmp_path / "net.json")
             assert again.plan == name
@@ -137,10 +137,6 @@ def test_a_result_made_by_hand_has_none():
     result = collage.Result(mod, tvm.target.Target("llvm"), "mine", None, [], {})
     with pytest.raises(PlacementError, match="plan 'mine' has no placement"):
         result.save_placement("nowhere.json")
-
-
-def test_names_of_plans_are_in_one_place():
-    assert (optimizer.TVM_ALONE, optimizer.OP_LEVEL) == (plans.TVM_ALONE, plans.OP_LEVEL)
 
 
 # Executors, from a file alone.

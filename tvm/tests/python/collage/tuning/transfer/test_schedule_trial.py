@@ -109,7 +109,7 @@ def test_what_does_not_fit_cannot_be_built_or_is_wrong_says_why(tmp_path, monkey
     ids=str,
 )
 def test_what_is_no_doing_of_a_schedule_is_no_trial(step, error, tmp_path, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise error
 
     monkeypatch.setattr(schedule_trial, step, fail)
