@@ -305,7 +305,7 @@ def test_our_own_bugs_are_no_failures_of_candidates(monkeypatch, session):
     def broken(*_, **__):
         raise KeyError("a bug")
 
-    monkeypatch.setattr("tvm.relay.collage.estimators.row.candidate_module", broken)
+    monkeypatch.setattr("tvm.relay.collage.estimators.row.deployable_module", broken)
     with pytest.raises(KeyError, match="a bug"):
         CostEstimator(session).estimate_batch([tvm.IRModule({})], [LLVM], ["a"])
 

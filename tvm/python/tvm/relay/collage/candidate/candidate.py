@@ -131,6 +131,18 @@ def candidate_module(
     ValueError for a module without main or a function with free variables.
     """
     mod = deployable_module(function)
+    return deployed_candidate(mod, backend, target, build_options, label=label, tuning=tuning)
+
+
+def deployed_candidate(
+    mod: tvm.IRModule,
+    backend: str,
+    target: tvm.target.Target | str,
+    build_options: dict[str, Any] | None = None,
+    label: str = "",
+    tuning: Records | None = None,
+) -> CandidateModule:
+    """Return the candidate of a module that `deployable_module` made, as candidate_module does."""
     weight_free, names = extract_weights(mod)
     options = dict(build_options or {})
     records = tuning.of_module(mod) if tuning else None

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A plan beside the others of one interleaved comparison, as reports keep it; times in seconds.
 
-`timing/comparison.py` makes the rows. Test: report/test_tables.py.
+`measure/race/comparison.py` makes the rows. Test: report/test_tables.py.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from tvm.target import Target
 
 from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
-from ..candidate.candidate import CandidateModule, candidate_module, deployable_module
+from ..candidate.candidate import CandidateModule, deployable_module, deployed_candidate
 from ..candidate.pass_context import context_to_json
 from ..costs.kernel import KernelChoice, with_kernels
 from ..exec.reply import Unsupported
@@ -47,11 +47,9 @@ def written_down(
     `kernels`: those of the search.
     """
     try:
-        mode, mod = CollageOptions.current().verify, row.mod
-        if row.external and kernels:
-            mod = with_kernels(deployable_module(mod), kernels)
-        candidate = candidate_module(
-            mod,
+        mode, mod = CollageOptions.current().verify, deployable_module(row.mod)
+        candidate = deployed_candidate(
+            with_kernels(mod, kernels) if row.external else mod,
             row.backend,
             row.build_target,
             build_options=keywords,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An explanation as a record: the form of `collage explain --json`. Docs: docs/explain.md.
+"""An explanation as a record: the form of `collage explain --json`. Docs: docs/report.md.
 
 Rows that several nodes and parts share are one object; in a file each stands once, in a table.
 Test: report/test_explain_made.py.
@@ -41,7 +41,7 @@ class CandidateRow:
 class Why:
     """A reason for which a backend does not have nodes."""
 
-    why: str  # as docs/modules.md has it
+    why: str  # as docs/report.md has it
     message: str  # the backend's own words
     rule: str  # that found or refused them
 

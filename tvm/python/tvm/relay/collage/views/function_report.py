@@ -38,7 +38,7 @@ class Unplaced:
     backend: str = described("that did not get them")
     why: str = described(
         "slower, no_better_plan, not_measured, refused, device, partitioned, opaque, no_pattern, "
-        "or the status of a failed measurement; see docs/modules.md"
+        "or the status of a failed measurement; see docs/report.md"
     )
     message: str = described("for refused and failures the backend's own words")
     rule: str = described("that found or refused them; empty when none did")

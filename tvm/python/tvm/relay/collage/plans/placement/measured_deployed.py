@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
-from ...candidate.candidate import CandidateModule, candidate_module, deployable_module
+from ...candidate.candidate import CandidateModule, deployable_module, deployed_candidate
 from ...compile import build_library, host_target, prepare
 from ...costs.kernel import KernelChoice, with_kernels
 from ...estimators.row import build_options, tuning_records
@@ -145,7 +145,7 @@ def part_candidates(
             if not part.is_compiled and part.backend != host.kind.name:
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
-            candidate = candidate_module(
+            candidate = deployed_candidate(
                 with_kernels(deployable_module(mod), kernels),
                 backend,
                 str(host),
