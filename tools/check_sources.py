@@ -15,7 +15,8 @@ from pathlib import Path
 
 LICENSE_LINE = "SPDX-License-Identifier: Apache-2.0"
 MAX_LINES = 600
-TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc")
+# A path of a test, or of a folder of them from the tree's root.
+TEST = re.compile(r"[\w/]*\btest_\w+\.py|[\w/]+_test\.cc|\btvm/tests/python/[\w/]+")
 # Where the paths of tests begin.
 TEST_FOLDERS = [
     Path(p) for p in ("tvm/tests/python/collage", "tvm/tests/python", "tvm/tests/cpp", "tvm", ".")
@@ -68,7 +69,7 @@ def lost_tests(path: Path) -> list[str]:
     return [
         f"{path}: there is no {test}"
         for test in TEST.findall(path.read_text(encoding="utf-8"))
-        if not any((folder / test).is_file() for folder in TEST_FOLDERS)
+        if not any((folder / test).exists() for folder in TEST_FOLDERS)
     ]
 
 

@@ -25,14 +25,30 @@ ASAN_OPTIONS=$(IFS=:; echo "${options[*]}")
 UBSAN_OPTIONS=print_stacktrace=1:log_path=$reports/undefined
 export LD_PRELOAD ASAN_OPTIONS UBSAN_OPTIONS TVM_COLLAGE_LIBRARY_PATH=$PWD/$build
 
-tests=tvm/tests/python/collage
+tests=(
+  tvm/tests/python/runtime/test_partition_checks.py
+  tvm/tests/python/runtime/test_damaged_libraries.py
+  tvm/tests/python/collage/api
+  tvm/tests/python/collage/inspect
+  tvm/tests/python/collage/match
+  tvm/tests/python/collage/plan
+  tvm/tests/python/collage/relay
+  tvm/tests/python/collage/rules
+  tvm/tests/python/collage/search
+  tvm/tests/python/collage/views
+  tvm/tests/python/collage/estimators/test_estimator.py
+  tvm/tests/python/collage/files/test_records.py
+  tvm/tests/python/collage/plans/test_greedy.py
+  tvm/tests/python/collage/plans/placement/test_file.py
+  tvm/tests/python/collage/plans/placement/test_parts.py
+  tvm/tests/python/collage/plans/placement/test_replay.py
+  tvm/tests/python/collage/test_any_module.py
+  tvm/tests/python/collage/test_collage_partition.py
+)
 # OpenVINO opens libraries in a way (RTLD_DEEPBIND) that the sanitizers refuse.
 status=0
 python -m pytest --numprocesses "$2" --dist loadfile --max-worker-restart 0 --durations=5 \
-  -m "not slow" -k "not openvino" \
-  tvm/tests/python/runtime/test_{partition_checks,damaged_libraries}.py \
-  $tests/{api,inspect,match,plan,relay,rules,search,views} $tests/placement/test_{file,parts,replay}.py \
-  $tests/test_{any_module,collage_partition,estimators,greedy,records}.py || status=$?
+  -m "not slow" -k "not openvino" "${tests[@]}" || status=$?
 
 unset LD_PRELOAD
 if grep --recursive --files-with-matches -e "ERROR: AddressSanitizer" -e "runtime error:" "$reports" |
