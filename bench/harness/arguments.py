@@ -85,15 +85,6 @@ def backends(text: str) -> list[str]:
 
 
 @checked
-def backend(text: str) -> str:
-    """Find one of these, or TVM alone."""
-    from tvm.relay.collage.backends import require_backend
-    from tvm.relay.collage.plans.names import TVM_ALONE
-
-    return text if text == TVM_ALONE else require_backend(text).name
-
-
-@checked
 def setting(text: str) -> tuple[str, Any]:
     """Read a Collage option as name and value; the value is JSON, or text."""
     from tvm.relay.collage.options import PREFIX, check_options, option_table

@@ -84,11 +84,6 @@ def describe_machine() -> dict[str, Any]:
     return {"cpu": cpu_model(), "cores": len(os.sched_getaffinity(0))}
 
 
-def machine_line(threads: int) -> str:
-    """Return a first line for figures that are printed."""
-    return f"{_machine_text(describe_machine())}, {threads} threads"
-
-
 def origin(found: Iterable[Record]) -> str:
     """Return where and when the records were made."""
     made = list(found)

@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sides of a net beside each other: its files, a backend that has all that it takes, figures of the
-comparison, and the loop over nets that leaves out what fails. Test: bench/test_variants.py."""
+comparison. Test: bench/test_zoo.py."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
 import math
-import os
-import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import models
 import onnx
@@ -20,19 +18,11 @@ import tvm
 from tvm.relay import collage
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
-from tvm.relay.collage.costs.kernel import KernelChoice
-from tvm.relay.collage.estimators.kernel_choice import choose_kernels
-from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Comparison, Contestant
 from tvm.relay.collage.measure.peers import PEERS
 from tvm.relay.collage.measure.race.comparison import paired_ratio
-from tvm.relay.collage.messages.foreign import last_line
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.names import TVM_ALONE
-
-from .tables import interval_text
-
-_Item = TypeVar("_Item")
 
 
 def with_threads(count: int) -> dict[str, str]:
@@ -50,25 +40,10 @@ class Files:
     inputs: str
     environment: dict[str, str]
 
-    def alone(
-        self,
-        name: str,
-        mod: tvm.IRModule,
-        target: str,
-        kernels: Sequence[KernelChoice] = (),
-        **variables: str,
-    ) -> Contestant:
-        """Return the library of a prepared module on a backend alone, as build_alone makes it."""
-        library = self.library(name, mod, target, kernels=kernels)
-        environment = {**self.environment, **variables}
-        return Contestant.of_library(name, library, self.inputs, environment=environment)
-
-    def library(
-        self, name: str, mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()
-    ) -> str:
-        """Return the file of that library."""
-        file = str(self.folder / f"{name}.so")
-        build_alone(mod, target, kernels).export_library(file)
+    def library(self, backend: str, mod: tvm.IRModule) -> str:
+        """Return the library's file of a prepared module on a backend alone."""
+        file = str(self.folder / f"{backend}.so")
+        build_alone(mod, backend).export_library(file)
         return file
 
     def peer(self, name: str) -> Contestant:
@@ -114,34 +89,19 @@ def prepared(model: onnx.ModelProto) -> tvm.IRModule:
         return prepare(*models.to_relay(model), collage.host_target(), opt_level=3)
 
 
-def measured_kernels(
-    mod: tvm.IRModule, target: str, environment: Mapping[str, str]
-) -> tuple[KernelChoice, ...]:
-    """Choose by which kernels the steps of a prepared module on the backend of a target run, each
-    timed now, by workers of this environment."""
-    os.environ.update(environment)  # which workers inherit
-    options = collage.CollageOptions(store="none", progress="quiet")
-    with tvm.transform.PassContext(opt_level=3), open_session(options, network=mod) as session:
-        return choose_kernels(session, _plans(mod, target).parts_with_kernels())
-
-
-def build_alone(mod: tvm.IRModule, target: str, kernels: Sequence[KernelChoice] = ()) -> Any:
-    """Build a prepared module on the backend of a target ("dnnl -winograd=never"), which has all
-    that it takes, TVM the rest, as the guard builds it but for kernels, which are the usual ones
-    unless given; or on "tvm". RuntimeError where it takes nothing, or fails."""
-    name = target.split()[0]
+def build_alone(mod: tvm.IRModule, backend: str) -> Any:
+    """Build a prepared module on a backend, which has all that it takes, TVM the rest, as the guard
+    builds it but for kernels, which are the usual ones; or on "tvm". RuntimeError where it takes
+    nothing, or fails."""
+    others = [] if backend == TVM_ALONE else [backend]
     with tvm.transform.PassContext(opt_level=3):
-        plans = _plans(mod, target)
-        plans.kernels = tuple(kernels)
+        plans = Plans(mod, parse_targets([collage.host_target(), *others]))
         plans.add_single_backends()
-        if name not in plans.modules:
-            raise RuntimeError(f"{name}: {plans.failed.get(name, 'takes nothing of this net')}")
-        return build_library(plans.modules[name], collage.host_target())
-
-
-def _plans(mod: tvm.IRModule, target: str) -> Plans:
-    others = [] if target == TVM_ALONE else [target]
-    return Plans(mod, parse_targets([collage.host_target(), *others]))
+        if backend not in plans.modules:
+            raise RuntimeError(
+                f"{backend}: {plans.failed.get(backend, 'takes nothing of this net')}"
+            )
+        return build_library(plans.modules[backend], collage.host_target())
 
 
 def row_of(item: Comparison, base: Comparison | None) -> dict[str, Any]:
@@ -189,37 +149,3 @@ def ratio_of(above: Comparison | None, below: Comparison | None) -> list[float |
     if not (above and below and above.cost.is_usable and below.cost.is_usable):
         return None
     return list(paired_ratio(above.samples, below.samples).to_json().values())
-
-
-def ratio_text(above: Comparison, below: Comparison, form: str = ".2f") -> str:
-    return interval_text(ratio_of(above, below), form)
-
-
-def usable_by_name(
-    found: Sequence[Comparison], needed: Sequence[str] | None = None
-) -> dict[str, Comparison]:
-    """Return comparisons by name; RuntimeError for one of those needed (default: all) that
-    failed."""
-    by_name = {item.name: item for item in found}
-    for name in by_name if needed is None else needed:
-        if not by_name[name].cost.is_usable:
-            raise RuntimeError(f"{name}: {by_name[name].cost.Summary()}")
-    return by_name
-
-
-def print_each(
-    items: Iterable[_Item],
-    name_of: Callable[[_Item], str],
-    lines_of: Callable[[_Item], Iterable[str]],
-) -> int:
-    """Print each item's lines as they come, and return the exit status: 1 when one was left out, as
-    a real net's file is not there or a side failed."""
-    status = 0
-    for item in items:
-        try:
-            for line in lines_of(item):
-                print(line, flush=True)
-        except (FileNotFoundError, RuntimeError) as error:
-            print(f"{name_of(item)}: left out: {last_line(error)}", file=sys.stderr, flush=True)
-            status = 1
-    return status

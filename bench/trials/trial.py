@@ -81,7 +81,7 @@ def alone(request: dict[str, Any]) -> Facts:
             yield {"stage": f"build {backend}"}
             name = f"{backend} alone"
             try:
-                library = files.library(backend, mod, backend)
+                library = files.library(backend, mod)
             except Exception as error:  # noqa: BLE001 - one row of the record, not the end of it
                 failures[name] = last_line(error)
                 continue

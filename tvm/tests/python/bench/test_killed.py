@@ -18,10 +18,9 @@ PROGRAM = str(tree.SUPPORT / "bench_program.py")
 MARK = "COLLAGE_TEST_BENCH"
 QUICK = ["--rounds", "100000"]
 ZOO = ["zoo", "--models", "two_inputs", "--backends", "dnnl", *QUICK]
-VARIANTS = ["--nets", "small", *QUICK]
 SLOW = pytest.mark.slow("a net built by a whole benchmark")
 # What the command lines of the processes of interest have in them.
-CHILD, WORKER, SERVER = "harness/child.py", "collage.exec.worker", "harness/served.py"
+CHILD, WORKER = "harness/child.py", "collage.exec.worker"
 
 
 def marked(mark):
@@ -53,12 +52,6 @@ def until(is_so, seconds, driver=None):
         pytest.param([*ZOO, "--record"], [CHILD, WORKER], id="zoo"),
         pytest.param(
             [*ZOO, "--depth", "minutes", "--record"], [CHILD, WORKER], id="minutes", marks=SLOW
-        ),
-        pytest.param(
-            ["variants", "deployed", *VARIANTS],
-            [WORKER, SERVER, "cpp_deploy"],
-            id="deployed",
-            marks=SLOW,
         ),
     ],
 )
