@@ -93,7 +93,7 @@ def hang(*_):
 @pytest.mark.parametrize(
     "side, fault, limit, outcome, reason",
     [
-        ("tvm", crash, 20.0, "crashed", "ended by SIGKILL"),
+        ("tvm", crash, 20.0, "crashed", "killed by SIGKILL"),
         ("dnnl,onnxruntime", hang, 0.5, "hung", "took longer than 0.5 s"),
     ],
 )

@@ -60,9 +60,9 @@ def test_what_a_package_imports_late_is_imported(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "function, failure",
     [
-        (end_by_a_signal, "ended by SIGKILL: double free"),
-        (end_early, "ended with 3"),
-        (raise_an_error, "ended with 1: ValueError: no such operator: Moa"),
+        (end_by_a_signal, "killed by SIGKILL: double free"),
+        (end_early, "exited with code 3"),
+        (raise_an_error, "ValueError: no such operator: Moa"),
     ],
 )
 def test_an_end_without_an_answer_says_how(function, failure):
