@@ -94,8 +94,10 @@ def table(folder: Path) -> str:
     lines = ["| test | why it is slow |\n", "|---|---|\n"]
     for path in sorted(folder.rglob("test_*.py")):
         file = path.relative_to(folder)
-        tests = dict.fromkeys(slow_tests(path))  # one row for all slow parameters of a test
-        lines += [f"| `{file}`: `{name}` | {why} |\n" for name, why in tests]
+        names: dict[str, dict[str, None]] = {}  # by reason; all slow parameters of a test are one
+        for name, why in slow_tests(path):
+            names.setdefault(why, {})[f"`{name}`"] = None
+        lines += [f"| `{file}`: {', '.join(each)} | {why} |\n" for why, each in names.items()]
     return "".join(lines)
 
 

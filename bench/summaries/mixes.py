@@ -66,17 +66,18 @@ def mean(ratios: Iterable[Ratio]) -> tuple[float, float, float, int] | None:
 
 
 def tables(records: Sequence[Record]) -> str:
-    """Return what ships and what that gains, and the nets by column."""
+    """Return what ships and what that gains, and the mean of each column."""
     done = _done(records)
     parts = ["### In short\n", _gains(done), "### What ships\n", _shipped(done)]
-    return "\n".join([*parts, "### One backend more in each column\n", columns(records)])
+    more = columns(records, has_nets=False)
+    return "\n".join([*parts, "### One backend more in each column\n", more])
 
 
-def columns(records: Sequence[Record]) -> str:
-    """Return the nets by column alone, and where they were measured."""
+def columns(records: Sequence[Record], *, has_nets: bool = True) -> str:
+    """Return the nets by column, or the columns' means alone, and where they were measured."""
     early = [f"{each['net']} at {each['failure']['stage']}" for each in records if each["failure"]]
     ended = f" Ended early: {', '.join(early)}." if early else ""
-    return f"{_columns(_done(records))}\n{origin(records)}.{ended}\n"
+    return f"{_columns(_done(records), has_nets=has_nets)}\n{origin(records)}.{ended}\n"
 
 
 def _done(records: Sequence[Record]) -> list[Record]:
@@ -139,7 +140,7 @@ def _operators(placement: Iterable[Record]) -> str:
     return ", ".join(f"{backend} {count}" for backend, count in counts.items())
 
 
-def _columns(records: Sequence[Record]) -> str:
+def _columns(records: Sequence[Record], *, has_nets: bool) -> str:
     """Return the time of the fastest single backend over that of what each column ships. Who is far
     slower left after a few rounds: its interval has no end, and its figure counts in the mean."""
     found = dict.fromkeys(column["name"] for each in records for column in each["columns"])
@@ -167,4 +168,4 @@ def _columns(records: Sequence[Record]) -> str:
         means.append(f"**{statistics.geometric_mean(known):.3f}**" if known else "-")
     last = [["**geometric mean**", "", *means]] if means else []
     head = ["net", "batch", *names, "op-level plan", "graph-level plan", "ships"]
-    return markdown_table(head, [*lines, *last])
+    return markdown_table(head, [*lines, *last] if has_nets else last)
