@@ -89,7 +89,8 @@ class TypedFunctions:
 
 @pass_instrument
 class FastPasses:
-    """The instrument, which does nothing after `stop()`."""
+    """The instrument, which does nothing after `stop()`. Each of its functions reads a pass's name
+    once: that takes TVM tens of microseconds, and a build has hundreds of passes."""
 
     def __init__(self, vector_math: bool = True, one_thread: bool = False) -> None:
         self._typed = TypedFunctions()
@@ -101,33 +102,36 @@ class FastPasses:
         """Return False for an InferType that has nothing to do, and for what LLVM does."""
         if not self._is_active:
             return True
-        if info.name == _TYPES:
+        name = str(info.name)
+        if name == _TYPES:
             return not self._typed.covers(mod)
-        return info.name != _LEFT_TO_LLVM
+        return name != _LEFT_TO_LLVM
 
     def run_before_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         """Change `mod` in place: a pass before, or the caller, has made it the build's own."""
         if not self._is_active:
             return
-        if info.name == _CONSTANTS:
+        name = str(info.name)
+        if name == _CONSTANTS:
             fold_in_place(mod)
-        elif rewrites.apply(mod, f"before {_step_of(info)}"):
+        elif rewrites.apply(mod, f"before {_step_of(name)}"):
             self._typed.add(mod)
-        elif info.name == _LOOPS:
+        elif name == _LOOPS:
             run_small_loops_on_one_thread(mod, self._one_thread)
-        if info.name == _ROUNDING:
+        if name == _ROUNDING:
             round_to_even(mod)
-        if self._vector_math and info.name in VECTOR_MATH:
-            VECTOR_MATH[info.name](mod)
+        if self._vector_math and name in VECTOR_MATH:
+            VECTOR_MATH[name](mod)
 
     def run_after_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         """Note what InferType has typed; mend what a pass returns, again in place."""
         if not self._is_active:
             return
-        if info.name == _LAID_OUT:
+        name = str(info.name)
+        if name == _LAID_OUT:
             type_in_place(mod)
-        is_typed = info.name in (_TYPES, _LAID_OUT)
-        if is_typed or rewrites.apply(mod, f"after {_step_of(info)}"):
+        is_typed = name in (_TYPES, _LAID_OUT)
+        if is_typed or rewrites.apply(mod, f"after {_step_of(name)}"):
             self._typed.add(mod)
 
     def stop(self) -> None:
@@ -136,9 +140,9 @@ class FastPasses:
         self._typed.clear()
 
 
-def _step_of(info: tvm.ir.transform.PassInfo) -> str:
+def _step_of(name: str) -> str:
     """Return a pass's name as rewrites/table.py has it."""
-    return "FoldScales" if info.name in _FOLDING_SCALES else str(info.name)
+    return "FoldScales" if name in _FOLDING_SCALES else name
 
 
 @contextlib.contextmanager
