@@ -6,7 +6,7 @@ import onnx
 import tvm
 from onnx import TensorProto, helper, numpy_helper
 from tvm.relay.collage import MockCostEstimator, optimizer
-from tvm.relay.collage.cli import main
+from tvm_collage.cli import main
 
 COSTS = {"llvm": 10, "dnnl": 1}
 # dnnl takes both convolutions; cos is TVM's.

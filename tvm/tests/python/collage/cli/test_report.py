@@ -6,8 +6,8 @@ import json
 import pytest
 from made_reports import made_report
 from tvm.relay.collage import load_placement
-from tvm.relay.collage.cli import main
-from tvm.relay.collage.report import FORMS
+from tvm_collage.cli import main
+from tvm_collage.words import FORMS
 
 REPORT = {
     "plan": "dnnl",

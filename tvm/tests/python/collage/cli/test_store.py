@@ -10,9 +10,9 @@ import sys
 import pytest
 from store_files import FAULTS, damaged, fill, make_version_1, truncated
 from store_rows import FAILED, KEY, MEASURED, row, sql
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.store import CostStore, Environment
 from tvm.relay.collage.store.key import stored_version
+from tvm_collage.cli import main
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}
 

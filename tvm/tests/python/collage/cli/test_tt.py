@@ -12,7 +12,6 @@ from cli_nets import write_net
 from transfer_nets import TARGET, conv, dense, kernel, source
 from tt_runs import SHAPE, answer, net
 from tuning_nets import some_lines
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import common, compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.files.text import append_line
@@ -22,6 +21,7 @@ from tvm.relay.collage.tuning.log import note_kernel
 from tvm.relay.collage.tuning.model import Model, Searched, Unfinished
 from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor
 from tvm.relay.collage.tuning.transfer.transfer import Trial
+from tvm_collage.cli import main
 
 
 def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):

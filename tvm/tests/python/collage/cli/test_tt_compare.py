@@ -9,7 +9,6 @@ import math
 
 import pytest
 from tt_runs import SHAPE, answer, net
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, many
 from tvm.relay.collage.cli.tt.gain import Gain, Side
 from tvm.relay.collage.cli.tt.many import GainRow
@@ -19,6 +18,7 @@ from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
 from tvm.relay.collage.tuning.model import Model
 from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor, trial_key, trials_of
 from tvm.relay.collage.tuning.transfer.sources import sources_of
+from tvm_collage.cli import main
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
 MEASURED = ["--rounds", 3, "--progress", "quiet", *SHAPE]
@@ -231,7 +231,7 @@ def test_what_failed_ends_many_with_1_and_is_made_again_by_the_next_run(
         [question] = asked
         return [GainRow(*question, 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
 
-    monkeypatch.setattr(many, "_rows_of", rows_of)
+    monkeypatch.setattr(many, "rows_of", rows_of)
     given = ["many", nets["small"], "--from", logs["large"], "-o", tmp_path]
     [row] = answer(capsys, *given, code=1)["rows"]
     assert (row["speedup"], row["failure"]) == (None, "large: crashed")

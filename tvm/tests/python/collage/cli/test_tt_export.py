@@ -6,8 +6,8 @@ import sys
 
 import pytest
 from tt_runs import answer
-from tvm.relay.collage.cli import main
-from tvm.relay.collage.cli.tt.export_torch import NETS
+from tvm_collage.cli import main
+from tvm_collage.cli.export_torch import NETS
 
 
 @pytest.fixture

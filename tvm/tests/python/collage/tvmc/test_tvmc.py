@@ -28,9 +28,9 @@ from tvm.driver.tvmc.main import _main
 from tvm.driver.tvmc.pass_config import parse_configs
 from tvm.relay import collage
 from tvm.relay.collage import importer
-from tvm.relay.collage.cli import main as collage_command
 from tvm.relay.collage.options import option_table
 from tvm.relay.collage.tvmc import compiler as collage_compiler
+from tvm_collage.cli import main as collage_command
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]

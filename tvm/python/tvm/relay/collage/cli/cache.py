@@ -19,29 +19,12 @@ from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
-from .parser import Commands, add_progress
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
 
 
-def add_parser(commands: Commands) -> None:
-    help = "show how much is kept on disk, or remove it"
-    parser = commands.add_parser("cache", help=help, description=help)
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    for name, run, help in (
-        ("size", _size, "how much there is, and where"),
-        ("clear", _clear, "remove all of it: later searches measure anew"),
-    ):
-        action = actions.add_parser(name, help=help, description=help)
-        action.add_argument("--store", default="", help="the store's file, else the user's own")
-        action.add_argument("--json", action="store_true", help="print JSON")
-        add_progress(action)
-        action.set_defaults(run=run)
-    action.add_argument("--yes", action="store_true", help="do it: without, nothing is removed")
-
-
-def _size(options: argparse.Namespace) -> int:
+def size_all(options: argparse.Namespace) -> int:
     rows = _rows(options)
     if options.json:
         print(json.dumps(rows, indent=1))
@@ -51,7 +34,7 @@ def _size(options: argparse.Namespace) -> int:
     return 0
 
 
-def _clear(options: argparse.Namespace) -> int:
+def clear_all(options: argparse.Namespace) -> int:
     path, _ = store_path(options.store)
     _check_is_ours(path)
     rows = [row for row in _rows(options) if row["bytes"]]

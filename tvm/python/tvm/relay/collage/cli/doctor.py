@@ -13,23 +13,11 @@ import textwrap
 from ..doctor import examine, read_machine
 from ..doctor.checks import Finding
 from ..messages.progress import one_step
-from .parser import Commands, add_progress
 
 _WIDTH = 100
 
 
-def add_parser(commands: Commands) -> None:
-    help = "check whether this machine is fit to measure on: cores, noise, backends, store"
-    parser = commands.add_parser("doctor", help=help, description=help)
-    parser.add_argument("--target", default="", help="a host target to check, else the usual one")
-    parser.add_argument("--store", default="", help="the file of the store, else the user's own")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def examine_machine(options: argparse.Namespace) -> int:
     with one_step("examining", "this machine", options.progress):
         findings = examine(read_machine(options.target, options.store))
     states = [finding.state for finding in findings.values()]

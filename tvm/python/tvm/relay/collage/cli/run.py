@@ -24,40 +24,13 @@ from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import SampleInputs, load_samples
 from ..report.facts import time_text
-from .parser import Commands, add_progress
 
 # Timed runs: at least so many, and for so long.
-_LEAST_RUNS, _SECONDS = 10, 2.0
+LEAST_RUNS, MEASURED_SECONDS = 10, 2.0
 _SHOWN = 6
 
 
-def add_parser(commands: Commands) -> None:
-    help = "run a library on given or made-up inputs"
-    parser = commands.add_parser("run", help=help, description=help)
-    parser.add_argument(
-        "library", metavar="LIB", help="a library that `collage compile` or tvmc wrote"
-    )
-    parser.add_argument(
-        "--inputs",
-        default="",
-        metavar="FILE.npz",
-        help="arrays by input name; those left out are made up",
-    )
-    parser.add_argument(
-        "--outputs",
-        default="",
-        metavar="FILE.npz",
-        help="write the outputs there, as output_0, ...",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
-    parser.add_argument("--time", action="store_true", help="say how long a run takes")
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.reads = "a library, which `collage compile MODEL -o LIB.so` writes"
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def run_library(options: argparse.Namespace) -> int:
     check_file_path(options.outputs, "--outputs")
     with one_step("running", os.path.basename(options.library), options.progress):
         runner = load_library(options.library).runner()
@@ -121,8 +94,8 @@ def inputs_for(runner: Runner, given: SampleInputs, seed: int) -> dict[str, np.n
 def timed(runner: Runner, inputs: dict[str, np.ndarray]) -> tuple[int, Interval]:
     """Time it; return the number of runs, and the median of their seconds with its interval."""
     samples: list[float] = []
-    until = time.perf_counter() + _SECONDS
-    while len(samples) < _LEAST_RUNS or time.perf_counter() < until:
+    until = time.perf_counter() + MEASURED_SECONDS
+    while len(samples) < LEAST_RUNS or time.perf_counter() < until:
         began = time.perf_counter()
         runner(inputs)
         samples.append(time.perf_counter() - began)

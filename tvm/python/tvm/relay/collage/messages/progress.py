@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from tvm_collage.supervisor import note
+from tvm_collage.words import PROGRESS
 
-KINDS = ("auto", "rich", "lines", "quiet", "json")
 _QUIET_SECONDS = 1.0
 # Between two times that the same is told, so that people see that work goes on.
 _TOLD_SECONDS = 1.0
@@ -157,12 +157,12 @@ def _text(state: State) -> str:
 
 
 def make_view(kind: str = "auto", stream: TextIO | None = None) -> ProgressView:
-    """Make a view on `stream`, by default standard error, of one of KINDS.
+    """Make a view on `stream`, by default standard error, of one of words.PROGRESS.
 
     auto is a bar where the stream is a terminal and rich is installed, else lines of text.
     """
-    if kind not in KINDS:
-        raise ValueError(f"progress is one of {', '.join(KINDS)}, not {kind!r}")
+    if kind not in PROGRESS:
+        raise ValueError(f"progress is one of {', '.join(PROGRESS)}, not {kind!r}")
     stream = stream or sys.stderr
     if stream is None:  # standard error is closed; print() would take standard output instead
         return ProgressView()
@@ -347,7 +347,7 @@ def steps(
     clock: Callable[[], float] = time.monotonic,
     is_open: bool = False,
 ) -> Iterator[OnStep]:
-    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open: see Phase."""
+    """Yield an OnStep that shows the steps of a phase, by a kind of PROGRESS; see Phase."""
     with phase(name, make_view(kind, stream), clock, is_open) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:

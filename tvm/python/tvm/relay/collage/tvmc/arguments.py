@@ -11,10 +11,12 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from tvm_collage.options import add_flags, shown
+
 from ..backends.targets import available_targets
 from ..integration import OPTION
 from ..options import PREFIX, option_table
-from ..options.flags import add_flags, given_flags, shown, values_of
+from ..options.flags import given_flags, values_of
 from .pass_config import as_tvmc_errors, enables, options_in
 
 # What the file is for in which tvmc's --config has its defaults; it names this host.

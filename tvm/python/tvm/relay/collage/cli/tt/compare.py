@@ -15,73 +15,16 @@ from ...errors import CollageError, OptionError
 from ...files.text import check_file_path, why_no_file, write_whole
 from ...messages.progress import steps
 from ...tuning.model import one_worker
-from ..parser import add_progress
 from .common import (
-    AddAction,
-    add_model,
-    add_model_file,
-    add_output,
     check_is_of_search,
     check_is_of_transfer,
     open_net,
-    positive,
 )
 from .gain import Gain, compare_searches
 from .gain_picture import plot_gains
 
 
-def add_actions(add: AddAction) -> None:
-    action = add(
-        "compare",
-        _compare,
-        "measure a model untuned, with transferred schedules, and with Ansor's own schedules after "
-        "the same time and at the end",
-    )
-    add_model_file(action)
-    action.add_argument(
-        "--transferred",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that `collage tt transfer` wrote",
-    )
-    action.add_argument(
-        "--ansor",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that `collage tt autoschedule` wrote",
-    )
-    action.add_argument(
-        "--rounds",
-        type=positive,
-        default=30,
-        metavar="N",
-        help="how often each of them is run and measured (default: 30)",
-    )
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        metavar="FILE",
-        help="also write the answer to this file as JSON, for `collage tt plot`",
-    )
-    add_model(action)
-    add_progress(action)
-    action = add(
-        "plot", _plot, "draw the speed-ups that compare found, and how they grew with search time"
-    )
-    action.add_argument(
-        "comparisons",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a file that `collage tt compare -o FILE` wrote",
-    )
-    add_output(action, "PICTURE", "the picture to write, as .png or .svg")
-
-
-def _compare(options: argparse.Namespace) -> int:
+def compare_model(options: argparse.Namespace) -> int:
     check_file_path(str(options.output or ""), "--output")
     check_is_of_transfer(options.transferred)
     check_is_of_search(options.ansor)
@@ -105,7 +48,7 @@ def _compare(options: argparse.Namespace) -> int:
     return int(any(side.speedup is None for side in found.sides))
 
 
-def _plot(options: argparse.Namespace) -> int:
+def plot_comparisons(options: argparse.Namespace) -> int:
     gains = [Gain.from_json(_read(path)) for path in options.comparisons]
     try:
         plot_gains(gains, options.output)

@@ -37,15 +37,9 @@ from ...tuning.transfer.log import transfer_seconds
 from ...tuning.transfer.sources import scores, shares, sources_of
 from ...tuning.transfer.transfer import Transfer, TransferOptions, best_of
 from .common import (
-    AddAction,
-    add_model,
-    add_output,
-    add_sources,
-    add_trials,
     check_is_no_source,
     making_trials,
     open_net,
-    positive,
     sources_named,
     untried_text,
     wanted_kernels,
@@ -141,44 +135,7 @@ class Choice:
         return f"{self.model}: {', '.join(texts)}"
 
 
-def add_actions(add: AddAction) -> None:
-    action = add(
-        "many",
-        _many,
-        "transfer to each model from each log and from all, and compare what choose would take "
-        "with what proved best",
-    )
-    action.add_argument(
-        "models",
-        nargs="+",
-        type=Path,
-        metavar="MODEL",
-        help="an ONNX file; a log of the same name (net.jsonl for net.onnx) is taken to be of the "
-        "model's own search, which is not transferred to it",
-    )
-    add_output(
-        action, "FOLDER", "the folder to write logs and results to; run again with it to go on"
-    )
-    action.add_argument(
-        "--runs",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="how often each transfer is made (default: 1)",
-    )
-    action.add_argument(
-        "--rounds",
-        type=positive,
-        default=30,
-        metavar="N",
-        help="how often each model is run and measured with each log (default: 30)",
-    )
-    add_sources(action)
-    add_model(action)
-    add_trials(action)
-
-
-def _many(options: argparse.Namespace) -> int:
+def transfer_many(options: argparse.Namespace) -> int:
     sources = sources_named(options)
     records = options.output / _RECORDS
     error = f"{records}, the results of --output, is one of --from: name another folder"
@@ -201,7 +158,7 @@ def _many(options: argparse.Namespace) -> int:
         asked = _questions(path, logs, options)
         missing = {each: own for each, own in asked.items() if each not in known}
         if missing:
-            made, late = _rows_of(path, missing, options)
+            made, late = rows_of(path, missing, options)
             for row in made:
                 append_line(records, json.dumps(row.to_json()))
                 known[row.question] = row
@@ -273,7 +230,7 @@ def _known(records: Path) -> dict[Question, GainRow]:
     return found
 
 
-def _rows_of(
+def rows_of(
     path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
 ) -> tuple[list[GainRow], dict[Question, int]]:
     """Return what one model gains from each of the logs, all measured beside each other; and how

@@ -21,15 +21,7 @@ from ...tuning.transfer.log import read_ansor, transfer_seconds
 from ...tuning.transfer.sources import sources_of
 from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial, best_of, outcomes
 from ...tuning.tuner import SearchOptions
-from ..parser import add_progress
 from .common import (
-    AddAction,
-    add_from,
-    add_log,
-    add_model,
-    add_model_file,
-    add_sources,
-    add_trials,
     check_is_no_source,
     check_is_of_transfer,
     check_logs,
@@ -38,7 +30,6 @@ from .common import (
     kernels_of_model,
     making_trials,
     open_net,
-    positive,
     print_facts,
     scores_of,
     sources_named,
@@ -56,57 +47,7 @@ _NOT_COMPARED = (
 )
 
 
-def add_actions(add: AddAction) -> None:
-    action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
-    add_model_file(action)
-    add_log(action)
-    action.add_argument(
-        "--trials",
-        type=positive,
-        default=64,
-        metavar="N",
-        help="how many schedules are tried on each kernel (default: 64)",
-    )
-    action.add_argument(
-        "--search-model",
-        choices=["xgb", "random"],
-        default="xgb",
-        help="what guides the search: a cost model of xgboost, or chance (default: xgb)",
-    )
-    until = action.add_mutually_exclusive_group()
-    until.add_argument(
-        "--same-time",
-        metavar="LOG",
-        type=Path,
-        help="stop after as many seconds as the transfers in this log took, instead of --seconds",
-    )
-    until.add_argument(
-        "--match",
-        metavar="LOG",
-        type=Path,
-        help="stop when the kernels are as fast as in this log, which is looked at once a minute",
-    )
-    add_model(action)
-    add_trials(action)
-    action = add("choose", _choose, "tell which of several logs promises most to a model")
-    add_model_file(action)
-    add_from(action)
-    add_model(action)
-    add_progress(action)
-    action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
-    add_model_file(action)
-    add_log(action)
-    action.add_argument(
-        "--choose",
-        action="store_true",
-        help="use only that of the logs of --from that promises most",
-    )
-    add_sources(action)
-    add_model(action)
-    add_trials(action)
-
-
-def _autoschedule(options: argparse.Namespace) -> int:
+def search_schedules(options: argparse.Namespace) -> int:
     check_own_log(options)
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
     limit = options.seconds
@@ -177,14 +118,14 @@ def _matcher(options: argparse.Namespace, kernels: Sequence[AnsorKernel]) -> Cal
     return is_matched
 
 
-def _choose(options: argparse.Namespace) -> int:
+def choose_log(options: argparse.Namespace) -> int:
     logs = sources_named(options)
     found = scores_of(kernels_of_model(options.model, options), logs)
     print_facts(options, {name: round(score, 3) for name, score in found.items()})
     return 0
 
 
-def _transfer(options: argparse.Namespace) -> int:
+def transfer_schedules(options: argparse.Namespace) -> int:
     check_own_log(options)
     logs = sources_named(options)
     check_is_no_source(options.log, logs, "--log is one of --from: name another file")
