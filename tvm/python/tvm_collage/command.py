@@ -9,8 +9,7 @@ from tvm_collage_hook import INTERRUPTED
 
 from . import cli
 from .cli.parser import line_of
-from .interrupt import LINE
-from .supervisor import supervised
+from .supervisor import INTERRUPTED_LINE, supervised
 
 
 def main() -> int:
@@ -29,7 +28,7 @@ def main() -> int:
         options = cli.parse()
         return supervised(lambda: cli.run(options), tell)
     except KeyboardInterrupt:
-        print(LINE, file=sys.stderr)
+        print(INTERRUPTED_LINE, file=sys.stderr)
         return INTERRUPTED
 
 

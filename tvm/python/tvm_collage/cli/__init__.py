@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from tvm_collage_hook import INTERRUPTED
 
 from .. import __version__
-from ..interrupt import ended_by_interrupt
+from ..supervisor import ended_by_interrupt
 from . import commands as of
 from .parser import Parser, line_of, progress_of
 from .store import add_cache, add_store

@@ -129,7 +129,7 @@ def _why_no_picture(options: argparse.Namespace) -> str:
 
 def add_explain(commands: Commands) -> None:
     help = "say why each part runs where it does, and why this plan ships"
-    parser = add_command(commands, "explain", "explain.explain_decision", help)
+    parser = add_command(commands, "explain", "report.explain_decision", help)
     flag = parser.add_argument
     flag("decision", metavar="FILE", help="a library, a report or a placement")
     flag("--node", type=int, metavar="N", help="tell all of one node, by its index")

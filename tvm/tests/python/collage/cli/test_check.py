@@ -69,14 +69,6 @@ def test_nothing_to_compare_with_is_code_1(net, tmp_path, capsys):
     assert "were not compared with the original's: inputs with open" in capsys.readouterr().err
 
 
-def test_compile_tells_of_it_at_its_end(monkeypatch, net, tmp_path, capsys):
-    with_made_up_costs(monkeypatch)
-    library = tmp_path / "net.so"
-    assert call("compile", net, "-o", library, *QUICK) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert any(line.startswith("Outputs agree with onnxruntime to ") for line in lines)
-
-
 def test_compile_writes_nothing_for_a_wrong_import(
     monkeypatch, net, tmp_path, capsys, wrong_cosine
 ):

@@ -54,8 +54,9 @@ sys.exit(command.main())
 """
 WAIT = "print('ready', flush=True); signal.pause()"
 IN_A_COMMAND = {
-    "before": f"def wait(options): {WAIT}",
-    "patch": "from tvm.relay.collage.cli import store; store.check_store = wait",
+    "before": f"def wait(*_, **__): {WAIT}",
+    "patch": "import types; sys.modules['shtab'] = types.SimpleNamespace(complete=wait)",
+    "command": ["completion", "bash"],
 }
 # While the package is imported.
 IN_AN_IMPORT = {
@@ -73,7 +74,7 @@ IN_A_MODELS_IMPORT = {
     "building.onnx_module = lambda *_: tvm.runtime.convert(wait)()",
     "command": ["search", "net.onnx", "--backends="],
 }
-PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_IMPORT}
+PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT}
 
 
 def interrupted(where, is_heard=True):
@@ -147,8 +148,22 @@ def test_what_goes_to_a_closed_stream_goes_nowhere(monkeypatch, capfd, closed):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        CollageError("no such thing"),
+        CollageError("no function 'tvm.relay.collage.store.key'"),
+        CollageError("no file /tmp/relay.collage.store"),
+        CollageError("no target with the option stores"),
+        CollageError("no file named (relay.collage.store)"),
+        CollageError(),
+        OSError("no file relay.collage.store"),
+        tvm.TVMError("no file relay.collage.store"),
+    ],
+    ids=str,
+)
 def test_errors_are_one_line_and_1(monkeypatch, capsys, error):
+    """Word by word: what only looks like an option is none."""
     monkeypatch.setattr(store, "check_store", raising(error))
     assert main(["store", "check"]) == 1
     assert capsys.readouterr() == ("", f"collage: {error}\n")
@@ -218,13 +233,27 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
             "--shape, which belongs to `collage compile`, `collage search`, `collage replay` and "
             "others; collage report reads a library, ",
         ),
-        (
-            ["explain", "n.onnx", "--shape=x=1"],
-            "collage explain",
-            "; collage explain reads a ",
-        ),
+        (["explain", "n.onnx", "--shape=x=1"], "collage explain", "; collage explain reads a "),
         (["run", "n.onnx", "--backends", "dnnl"], "collage run", "reads a library, which `collage"),
         (["tt", "info", "n.onnx", "--jsn"], "collage tt info", "did you mean --json?"),
+        (["bench", "n.onnx", "--rounds", "0"], "collage bench", "is no number of rounds"),
+        (["completion", "csh"], "collage completion", "choose from 'bash', "),
+        (["compile", "n.onnx", "-o", "n.tar"], "collage compile", "end it in .so"),
+        (["compile", "n.onnx", "-o", "tvm.so"], "collage compile", "would hide Python's module"),
+        (["search", "n.onnx", "--shape", "x:1"], "collage search", "is no INPUT=DIMS"),
+        (["search", "n.onnx", "--shape", "x=0,4"], "collage search", "'x=0,4' is no INPUT=DIMS"),
+        (["report", "n.so", "--plan", "b"], "collage report", "by one of --html, --svg"),
+        (["report", "n.so", "--html=p", "--boxes=2"], "collage report", "--svg or --pdf"),
+        (["store", "delete"], "collage store", "invalid choice: 'delete'"),
+        (["store", "list", "--status", "fast"], "collage store list", "invalid choice: 'fast'"),
+        (["store", "explain", "--set", "speed=1"], "collage store explain", "is no PART=VALUE"),
+        (["store", "import"], "collage store import", "required: input"),
+        (["store", "prune", "--older-than=x"], "collage store prune", "no number of days from 0"),
+        (["tt", "export", "-o=x", "--models=lenet"], "collage tt export", "choose of resnet18"),
+        (["tt", "transfer", "n", "--best", "0"], "collage tt transfer", "0 is less than 1"),
+        (["tt", "choose", "n", "--shape", "x=a"], "collage tt choose", "is no INPUT=DIMS"),
+        (["tt", "transfer", "n", "--seconds=nan"], "collage tt transfer", "no number of seconds"),
+        (["tt", "transfer", "n", "--from", "l"], "collage tt transfer", "required: --log"),
     ],
     ids=str,
 )
@@ -368,28 +397,6 @@ def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, argumen
             monkeypatch.setattr(parts, name, raising(CollageError(text)), raising=False)
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        CollageError("no function 'tvm.relay.collage.store.key'"),
-        CollageError("no module relay.collage.store.key"),
-        CollageError("no file /tmp/relay.collage.store"),
-        CollageError("no target with the option store-path"),
-        CollageError("no target with the option stores"),
-        CollageError("no target with the option store"),
-        CollageError("no file named (relay.collage.store)"),
-        CollageError(),
-        OSError("no file relay.collage.store"),
-        tvm.TVMError("no file relay.collage.store"),
-    ],
-    ids=str,
-)
-def test_what_is_no_option_is_left_as_it_is(capsys, monkeypatch, error):
-    monkeypatch.setattr(store, "check_store", raising(error))
-    assert main(["store", "check"]) == 1
-    assert capsys.readouterr().err == f"collage: {error}\n"
 
 
 def test_a_parser_reads_the_process_s_own_arguments(capsys, monkeypatch):

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import tvm
 from tvm_collage.cli import WRONG_ARGUMENTS
@@ -92,6 +92,11 @@ def _text_of(error: Exception, options: argparse.Namespace) -> str:
         f"{describe(error)}: this is a fault of Collage or TVM and not of the command; set "
         f"{TRACEBACK}=1 to see where it is, and report it with the model"
     )
+
+
+def tell(options: argparse.Namespace, value: object, lines: Iterable[str]) -> None:
+    """Print a command's answer: `value` as JSON if that is asked for, else the lines."""
+    print(json.dumps(value, indent=1) if options.json else "\n".join(lines))
 
 
 @contextlib.contextmanager

@@ -32,12 +32,7 @@ from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
 from ..report import make_console, plan_table, print_titled
 from ..report.facts import best_single, plan_time, ratio_text
-from .building import (
-    BuildRequest,
-    is_onnx,
-    optimized,
-    request_of,
-)
+from .building import BuildRequest, is_onnx, optimized, request_of
 
 OURS = "collage"
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 import tvm
 from tvm.target import Target
 from tvm_collage.cli.parser import line_of
-from tvm_collage.interrupt import ended_by_interrupt
-from tvm_collage.supervisor import must_end
+from tvm_collage.supervisor import ended_by_interrupt, must_end
 
 from ..backends.targets import available_targets, host_named, parse_targets, split_targets
 from ..compile.module_check import check_fixed_shapes, shape_flags

@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
+from . import tell
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
@@ -26,11 +25,8 @@ _WITH_A_STORE = ("", "-wal", "-shm")
 
 def size_all(options: argparse.Namespace) -> int:
     rows = _rows(options)
-    if options.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        print("\n".join(_text(row) for row in rows))
-        print(f"{_megabytes(sum(row['bytes'] for row in rows))} in all")
+    total = f"{_megabytes(sum(row['bytes'] for row in rows))} in all"
+    tell(options, rows, [*map(_text, rows), total])
     return 0
 
 
@@ -45,10 +41,8 @@ def clear_all(options: argparse.Namespace) -> int:
         for file in _files_of(path):
             file.unlink(missing_ok=True)
         remove_stale()
-    if options.json:
-        print(json.dumps({"removed": rows}, indent=1))
-    else:
-        print("\n".join(f"removed {_text(row)}" for row in rows) or "there was nothing to remove")
+    lines = [f"removed {_text(row)}" for row in rows] or ["there was nothing to remove"]
+    tell(options, {"removed": rows}, lines)
     return 0
 
 
@@ -64,19 +58,14 @@ def _check_is_ours(store: Path | None) -> None:
 
 
 def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """List the files of records that there are, with progress: many may be left."""
+    """Return the store of costs, and the folders that killed processes left, which may be many."""
+    path, _ = store_path(options.store)
     with one_step("cache", "adding up sizes", options.progress):
-        return list(_each(options.store))
-
-
-def _each(store: str) -> Iterator[dict[str, Any]]:
-    """Yield the store of costs, and folders that killed processes left."""
-    path, _ = store_path(store)
-    if path is not None:
-        size = sum(map(_bytes, _files_of(path)))
-        yield {"what": "store of measured costs", "path": str(path), "bytes": size}
-    left = sum(_folder_bytes(folder) for folder in stale_folders())
-    yield {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
+        kept = sum(map(_bytes, _files_of(path)))
+        left = sum(_folder_bytes(folder) for folder in stale_folders())
+    rows = [{"what": "store of measured costs", "path": str(path), "bytes": kept}]
+    temporary = {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
+    return [*rows[: path is not None], temporary]
 
 
 def _files_of(store: Path | None) -> list[Path]:

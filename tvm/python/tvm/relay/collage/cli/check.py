@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from ..compile import build_whole, host_target, prepare
 from ..compile.executors import executor_of
@@ -17,6 +16,7 @@ from ..messages.progress import one_step
 from ..plans.graph_search import EndToEnd
 from ..plans.original import check
 from ..plans.sample_inputs import check_samples, load_samples
+from . import tell
 from .building import load_model
 
 
@@ -39,5 +39,5 @@ def check_model(options: argparse.Namespace) -> int:
     if found.error is None:
         raise ModelError(f"{options.model}: {found.Summary()}")
     told = {**dataclasses.asdict(found), "summary": found.Summary()}
-    print(json.dumps(told, indent=1) if options.json else f"{options.model}: {found.Summary()}")
+    tell(options, told, [f"{options.model}: {found.Summary()}"])
     return 0

@@ -1,27 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage report`: a report that a build wrote (the option `report`), for people: in the terminal
-or as files of other forms.
+or as files of other forms; and `collage explain`: why each part runs where it does.
 
-Docs: docs/report.md. Test: cli/test_report.py.
+Docs: docs/report.md. Test: cli/test_report.py, cli/test_explain.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
 from tvm_collage.words import FORMS, MOST_BOXES
 
 from ..errors import CollageError, OptionError
-from ..files.text import check_file_path
+from ..files.text import check_file_path, json_text
 from ..messages.progress import one_step
-from ..report import (
-    Report,
-    head_lines,
-    print_report,
-    write_form,
-)
+from ..report import Report, head_lines, print_report, write_form
+from ..report.explain import explain
+from ..report.explain_lines import explain_lines
 from .decisions import check_decision_path, placement_in, read_decision, write_decision
 
 
@@ -70,3 +68,15 @@ def _write(report: Report, wanted: dict[str, Path], options: argparse.Namespace,
 def _tell_of(path: Path, options: argparse.Namespace) -> None:
     if not options.json:
         print(f"wrote {path}")
+
+
+def explain_decision(options: argparse.Namespace) -> int:
+    with one_step("explaining", os.path.basename(options.decision), options.progress):
+        report, plan = read_decision(options.decision)
+        told = explain(
+            report, options.plan or plan, node=options.node, op=options.op, backend=options.backend
+        )
+    is_long = options.node is not None or options.op is not None
+    lines = explain_lines(told, is_long, options.all)
+    print(json_text(told.once()) if options.json else "\n".join(lines))
+    return 0

@@ -7,7 +7,6 @@ Docs: docs/tools.md. Test: cli/test_run.py.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from typing import Any
@@ -24,6 +23,7 @@ from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import SampleInputs, load_samples
 from ..report.facts import time_text
+from . import tell
 
 # Timed runs: at least so many, and for so long.
 LEAST_RUNS, MEASURED_SECONDS = 10, 2.0
@@ -43,12 +43,8 @@ def run_library(options: argparse.Namespace) -> int:
         info._replace(shape=array.shape)
         for info, array in zip(runner.outputs, outputs, strict=True)
     ]
-    facts: dict[str, Any] = {
-        "outputs": [
-            {"name": info.name, "shape": list(info.shape), "dtype": str(info.dtype)}
-            for info in given
-        ]
-    }
+    outputs_told = [{**info._asdict(), "dtype": str(info.dtype)} for info in given]
+    facts: dict[str, Any] = {"outputs": outputs_told}
     lines = [_shown(info, array) for info, array in zip(given, outputs, strict=True)]
     if options.time:
         with one_step("timing", os.path.basename(options.library), options.progress):
@@ -57,20 +53,15 @@ def run_library(options: argparse.Namespace) -> int:
             runs, interval = timed(runner, inputs)
             load = meter.load()
         low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
-        facts["time"] = {
-            "seconds": interval.value,
-            "low": low,
-            "high": high,
-            "runs": runs,
-            "load": load,
-        }
+        measured = {"seconds": interval.value, "low": low, "high": high}
+        facts["time"] = {**measured, "runs": runs, "load": load}
         lines.append(
             f"{time_text(interval.value, ['busy'] if load else [])} a run"
             + (f" [{format_seconds(low)}, {format_seconds(high)}]" if low and high else "")
             + f", the median of {runs} with its 95 % interval"
             + (f"; others took {load:.0%} of the CPUs: time it again without them" if load else "")
         )
-    print(json.dumps(facts, indent=1) if options.json else "\n".join(lines))
+    tell(options, facts, lines)
     return 0
 
 

@@ -11,7 +11,7 @@ import contextlib
 import json
 import logging
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from ..store.explain import explain, measured_before, of_other_versions, summary
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
+from . import tell
 
 _logger = logging.getLogger(__name__)
 
@@ -57,24 +58,20 @@ def _open(options: argparse.Namespace, **how: Any) -> Iterator[CostStore]:
 def list_costs(options: argparse.Namespace) -> int:
     with _open(options, create=False, write=False) as store:
         rows = store.rows(**_filters(options))
-    if options.json:
-        print(json.dumps([row.to_json() for row in rows], indent=1))
-        return 0
-    _print_rows(rows)
     failed = sum(row.cost.is_failure for row in rows)
     busy = sum(row.cost.is_busy for row in rows)
     left = f", {busy} from a busy machine" if busy else ""
-    print(f"{len(rows)} costs, {failed} of them failures{left}; {store.path}")
+    total = f"{len(rows)} costs, {failed} of them failures{left}; {store.path}"
+    tell(options, [row.to_json() for row in rows], [*map(_text, rows), total])
     return 0
 
 
-def _print_rows(rows: Sequence[StoredCost]) -> None:
-    for row in rows:
-        key = row.key
-        backend = f"{key.backend} {key.backend_version}".strip()
-        tuned = json.loads(key.options).get(TUNING, "")
-        label = f"{row.label} with records {tuned}" if tuned else row.label
-        print(key.candidate, row.measured_at[:19], backend, label, row.cost.Summary(), sep="  ")
+def _text(row: StoredCost) -> str:
+    key = row.key
+    backend = f"{key.backend} {key.backend_version}".strip()
+    tuned = json.loads(key.options).get(TUNING, "")
+    label = f"{row.label} with records {tuned}" if tuned else row.label
+    return "  ".join([key.candidate, row.measured_at[:19], backend, label, row.cost.Summary()])
 
 
 def explain_costs(options: argparse.Namespace) -> int:
@@ -83,12 +80,9 @@ def explain_costs(options: argparse.Namespace) -> int:
     if not explained:
         wrong = OptionError if options.candidate else CollageError
         raise wrong("no cost in the store is of these: such candidates were never measured")
-    if options.json:
-        print(json.dumps([item.to_json() for item in explained], indent=1))
-    elif options.candidate:
-        print("\n".join(item.Summary() for item in explained))
-    else:
-        print("\n".join(summary_lines(explained)))
+    texts = [item.Summary() for item in explained]
+    lines = texts if options.candidate else summary_lines(explained)
+    tell(options, [item.to_json() for item in explained], lines)
     return 0
 
 
@@ -120,11 +114,8 @@ def import_costs(options: argparse.Namespace) -> int:
     with _open(options) as store:
         changed = store.merge(rows)
     counts = {"read": len(rows), "changed": changed, "store": str(store.path)}
-    print(
-        json.dumps(counts)
-        if options.json
-        else "{read} costs read, {changed} of them new or newer; {store}".format(**counts)
-    )
+    line = f"{len(rows)} costs read, {changed} of them new or newer; {store.path}"
+    tell(options, counts, [line])
     return 0
 
 
@@ -147,13 +138,10 @@ def prune_costs(options: argparse.Namespace) -> int:
                 store.shrink()
             except StoreError as error:
                 _logger.warning("removed, but the file is as large as it was: %s", error)
-    if options.json:
-        report = {"removed": removed, "rows": [row.to_json() for row in rows]}
-        print(json.dumps({**report, "kept": len(everything) - removed}, indent=1))
-        return 0
-    _print_rows(rows)
+    kept = len(everything) - removed
+    report = {"removed": removed, "rows": [row.to_json() for row in rows], "kept": kept}
     done = f"{len(rows)} would be removed" if options.dry_run else f"{removed} removed"
-    print(f"{len(everything)} costs, {done}; {store.path}")
+    tell(options, report, [*map(_text, rows), f"{len(everything)} costs, {done}; {store.path}"])
     return 0
 
 
@@ -162,14 +150,13 @@ def show_shipped(options: argparse.Namespace) -> int:
     with _working(options, path):
         facts = made(path) if path else {}
         kernels = shipped_kernels()
-    if options.json:
-        rows = [kernel.to_json() for kernel in kernels]
-        print(json.dumps({"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}))
-    elif path is None:
-        print(f"none for this CPU, whose vectors have {bits} bits")
-    else:
-        print(f"schedules of {len(kernels)} kernels, for vectors of {bits} bits; {path}")
-        print(_made_text(facts))
+    lines = [f"none for this CPU, whose vectors have {bits} bits"]
+    if path is not None:
+        count = f"schedules of {len(kernels)} kernels, for vectors of {bits} bits; {path}"
+        lines = [count, _made_text(facts)]
+    rows = [kernel.to_json() for kernel in kernels]
+    answer = {"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}
+    tell(options, answer, lines)
     return 0
 
 
@@ -195,10 +182,7 @@ def check_store(options: argparse.Namespace) -> int:
         raise  # no fault
     except StoreError as error:
         problems = [str(error)]
-    if options.json:
-        report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
-        print(json.dumps(report, indent=1))
-    else:
-        verdict = "FAULTY" if problems else f"sound, {count} costs"
-        print("\n".join([*problems, f"{path}: {verdict}"]))
+    report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
+    verdict = "FAULTY" if problems else f"sound, {count} costs"
+    tell(options, report, [*problems, f"{path}: {verdict}"])
     return 1 if problems else 0

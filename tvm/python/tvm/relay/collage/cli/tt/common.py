@@ -9,14 +9,13 @@ import argparse
 import contextlib
 import dataclasses
 import itertools
-import json
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tvm_collage.cli.parser import line_of
-from tvm_collage.interrupt import ended_by_interrupt
+from tvm_collage.supervisor import ended_by_interrupt
 
 from ...backends.targets import host_named
 from ...errors import CollageError, OptionError
@@ -27,10 +26,12 @@ from ...machine.load import LoadMeter
 from ...messages.progress import OnStep, one_step, steps
 from ...tuning import TuningLogError
 from ...tuning.ansor_kernel import AnsorKernel
-from ...tuning.model import Model, one_worker, open_model
+from ...tuning.model import Model, count_untried, one_worker, open_model, transfer_to
 from ...tuning.transfer.log import Source, read_ansor, read_given, tells_of_trials, trials_of
 from ...tuning.transfer.shipped import log_named
 from ...tuning.transfer.sources import scores, shares, sources_of
+from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial
+from .. import tell
 
 _logger = logging.getLogger(__name__)
 
@@ -39,15 +40,9 @@ def sources_named(options: argparse.Namespace) -> list[Path]:
     """Return the logs that --from names, which can be read. OptionError, TuningLogError."""
     target = host_named(options.target, "--target")
     logs = [Path(log_named(name, target)) for name in options.sources]
-    check_logs(*logs)
-    return logs
-
-
-def check_logs(*logs: Path) -> None:
-    """Raise TuningLogError for what is no log of Ansor, or one without its trials: to be told
-    before minutes of work."""
-    for log in logs:
+    for log in logs:  # what is none is told before minutes of work
         read_given(log)
+    return logs
 
 
 def check_is_of_transfer(log: Path) -> None:
@@ -161,6 +156,23 @@ def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
             )
 
 
+def transferred(
+    model: Model,
+    sources: Sequence[Source],
+    log: Path,
+    *,
+    options: argparse.Namespace,
+    workers: WorkerPool,
+) -> tuple[dict[str, list[Trial]], int]:
+    """Transfer the sources to a model, whose trials `log` keeps; return the trials by workload, and
+    how many schedules time left untried."""
+    how = TransferOptions(most=options.schedules)
+    transfer = Transfer(sources, log, workers, options=how)
+    with making_trials(workers, options.progress) as on_step:
+        trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
+    return trials, count_untried(model, transfer)
+
+
 def untried_text(count: int) -> str:
     """Return what --seconds, or a fault of the machine, left of a transfer, and what to do about
     it."""
@@ -169,10 +181,7 @@ def untried_text(count: int) -> str:
 
 
 def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
-    if options.json:
-        print(json.dumps(facts, indent=1))
-    else:
-        print("\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
+    tell(options, facts, (f"{name}: {_text(value)}" for name, value in facts.items()))
 
 
 def _text(value: object) -> str:
