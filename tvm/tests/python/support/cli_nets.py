@@ -55,4 +55,6 @@ def call(*arguments):
     return main([*map(str, arguments)])
 
 
-QUICK = ("--backends", "dnnl", "--no-guard", "--no-measure-kernels", "--progress", "quiet")
+# A build that takes little; of one that is COMPARED the outputs are those of the model's runtime.
+COMPARED = ("--backends", "dnnl", "--no-guard", "--no-measure-kernels", "--progress", "quiet")
+QUICK = (*COMPARED, "--original", "none")

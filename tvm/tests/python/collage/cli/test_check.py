@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import onnx
 import pytest
-from cli_nets import QUICK, call, with_made_up_costs, write_net
+from cli_nets import COMPARED, call, with_made_up_costs, write_net
 from tvm import relay
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.importer.onnx import from_onnx
@@ -74,8 +74,8 @@ def test_compile_writes_nothing_for_a_wrong_import(
 ):
     with_made_up_costs(monkeypatch)
     library = tmp_path / "net.so"
-    assert call("compile", net, "-o", library, *QUICK) == 1
+    assert call("compile", net, "-o", library, *COMPARED) == 1
     assert not library.exists()
     assert capsys.readouterr().err.endswith("--original none compiles it as it is\n")
-    assert call("compile", net, "-o", library, "--original", "none", *QUICK) == 0
+    assert call("compile", net, "-o", library, "--original", "none", *COMPARED) == 0
     assert library.exists() and "agree" not in capsys.readouterr().out

@@ -308,7 +308,8 @@ EXIT_CODES = {
     ],
     (2, "a path that cannot be written"): [
         "search F/net.onnx --backends= --report /proc/x",
-        "search F/net.onnx --backends= --tune 1 --tuner ansor --tune-log /proc/x/log",
+        "search F/net.onnx --backends= --original none --tune 1 --tuner ansor "
+        "--tune-log /proc/x/log",
         "store export --output /proc/x --store F/costs.sqlite",
         "tt distil F/log.jsonl -o /proc/x",
         "tt split F/log.jsonl -o /proc/x",

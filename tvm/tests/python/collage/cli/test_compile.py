@@ -9,7 +9,7 @@ import types
 
 import numpy as np
 import pytest
-from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from cli_nets import COMPARED, QUICK, SHAPE, call, with_made_up_costs, write_net
 from made_reports import made_report, record
 from tvm.relay import collage
 from tvm.relay.collage import result
@@ -29,7 +29,7 @@ def folder(tmp_path_factory):
         monkeypatch.setattr(result, "graph_of", lambda *of: made.append(of) or real(*of))
         arguments = ("--report", path / "report.json", "--save-placement", path / "placement.json")
         with open(path / "told", "w") as told, contextlib.redirect_stdout(told):
-            code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *QUICK)
+            code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *COMPARED)
     assert code == 0 and len(made) == 1, "to make the report of a large net takes seconds"
     return path
 
