@@ -121,7 +121,7 @@ def _collage_spec() -> "ModuleSpec | None":
 
 def end_interrupted(line: str) -> None:
     """End the process at once as Ctrl-C does: a line on standard error, if anybody reads that, and
-    the shells' exit code. It is for tvm_collage.interrupt too, whose import costs more."""
+    the shells' exit code. It is for tvm_collage.supervisor too, whose import costs more."""
     try:
         # Python's own stream, which may be another than native code's (tvm_collage/supervisor.py).
         stream = sys.stderr.fileno() if sys.stderr else 2

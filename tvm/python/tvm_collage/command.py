@@ -1,54 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The script `collage`: the command line of `tvm.relay.collage`. Test: cli/test_cli.py."""
+"""The script `collage`. Test: collage/cli/test_cli.py, tvm_collage/test_supervisor.py."""
 
-import contextlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
 
 from tvm_collage_hook import INTERRUPTED
 
-from .interrupt import LINE, ended_by_interrupt
-from .supervisor import supervised
-
-# Arguments by which nothing but results, or nothing but JSON, is to be told.
-_UNTOLD = {"--quiet", "--json", "--json-lines", "--progress=quiet", "--progress=json"}
-_UNTOLD_AS = {"quiet", "json"}
+from . import cli
+from .cli.parser import line_of
+from .supervisor import INTERRUPTED_LINE, supervised
 
 
 def main() -> int:
     """Run the command; its exit code. Ctrl-C while TVM is still imported is one line too, as is
     the end by a fault of native code."""
     _open_closed()
+
+    def tell(text: str) -> None:
+        """Print an error's line, as the command's own are told."""
+        if options.json:
+            print(json.dumps({"error": text, "kind": "NativeError"}))
+        else:
+            print(line_of(text, options), file=sys.stderr)
+
     try:
-        return supervised(_run, _tell)
+        options = cli.parse()
+        return supervised(lambda: cli.run(options), tell)
     except KeyboardInterrupt:
-        print(LINE, file=sys.stderr)
+        print(INTERRUPTED_LINE, file=sys.stderr)
         return INTERRUPTED
-
-
-def _tell(text: str) -> None:
-    """Print an error's line, as the command's own are told."""
-    given = sys.argv[1:]
-    if "--json" in given:
-        print(json.dumps({"error": text, "kind": "NativeError"}))
-    elif "--json-lines" in given:
-        print(json.dumps({"kind": "error", "text": text}), file=sys.stderr)
-    else:
-        print(f"collage: {text}", file=sys.stderr)
-
-
-def _run() -> int:
-    try:
-        with ended_by_interrupt(), _loading():
-            from tvm.relay.collage.cli import main as run
-    except ModuleNotFoundError as error:
-        if error.name != "tvm.relay.collage.cli":
-            raise
-        print("collage: tvm.relay.collage is TVM's own; unset COLLAGE_DISABLE", file=sys.stderr)
-        return 1
-    return int(run())
 
 
 def _open_closed() -> None:
@@ -58,24 +39,3 @@ def _open_closed() -> None:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-
-
-@contextlib.contextmanager
-def _loading() -> Iterator[None]:
-    """On a terminal a line for the seconds in which TVM is imported, gone when it is."""
-    stream, given = sys.stderr, sys.argv[1:]
-    if not stream.isatty() or _is_untold(given):
-        yield
-        return
-    print("collage: loading TVM", end="", file=stream, flush=True)
-    try:
-        yield
-    finally:
-        print("\r\x1b[K", end="", file=stream, flush=True)
-
-
-def _is_untold(given: Sequence[str]) -> bool:
-    pairs = zip(given, given[1:], strict=False)
-    return not _UNTOLD.isdisjoint(given) or any(
-        flag == "--progress" and kind in _UNTOLD_AS for flag, kind in pairs
-    )

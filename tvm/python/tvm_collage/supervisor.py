@@ -4,7 +4,8 @@
 TVM's passes, LLVM and the libraries of backends may fail by a signal, which no code of the process
 that has them can catch. What native code writes to standard error comes by this process as well:
 TVM's C++ tells the same each time that it meets it, and is heard once. What Python writes goes
-where it did. Test: tvm_collage/test_supervisor.py.
+where it did. And Ctrl-C where an exception would not come out as itself. Test:
+tvm_collage/test_supervisor.py, collage/cli/test_cli.py.
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
+
+from tvm_collage_hook import end_interrupted
+
+INTERRUPTED_LINE = "collage: interrupted"
 
 # Signals of who wants the command to end; they are handed on, and end both as they would have one.
 _TO_END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,6 +60,29 @@ def must_end(seconds: float) -> Iterator[None]:
         yield
     finally:
         struct.pack_into("d", _deadline, 0, 0.0)
+
+
+@contextlib.contextmanager
+def ended_by_interrupt(line: str = INTERRUPTED_LINE) -> Iterator[None]:
+    """End the process at once by Ctrl-C within the block, with this line on standard error.
+
+    For an import, of modules or of a model: what it leaves on the disk the next command removes.
+    Libraries that are imported may swallow an exception, and where TVM's C++ calls Python its FFI
+    loses one that is no Exception: then C++ goes on without an answer, and may crash.
+    """
+
+    def end(_number: int, _frame: FrameType | None) -> None:
+        end_interrupted(line)
+
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield  # the handler is somebody else's
+        return
+    signal.signal(signal.SIGINT, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def supervised(run: Callable[[], int], tell: Callable[[str], None]) -> int:

@@ -11,7 +11,7 @@ import shlex
 import pytest
 from pages import PAGES, text_of
 from tree import ROOT
-from tvm.relay.collage.cli import make_parser
+from tvm_collage.cli import make_parser
 
 RULES = re.findall(r"^([a-z][a-z -]*):", (ROOT / "Makefile").read_text(), re.M)
 TARGETS = {target for rule in RULES for target in rule.split()}

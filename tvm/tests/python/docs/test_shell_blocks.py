@@ -21,7 +21,7 @@ from pages import PAGES, blocks, blocks_that_run
 from tree import child_environment
 from tvm.driver.tvmc.main import _main
 from tvm.relay.collage import rules
-from tvm.relay.collage.cli import main
+from tvm_collage.cli import main
 
 # What a page writes the next ones find: the quick start goes into a folder, and all stay there.
 NAMES = ("quickstart", "tools", "report", "tvmc", "store")

@@ -6,7 +6,7 @@ import onnx
 import tvm
 from onnx import TensorProto, helper, numpy_helper
 from tvm.relay.collage import MockCostEstimator, optimizer
-from tvm.relay.collage.cli import main
+from tvm_collage.cli import main
 
 COSTS = {"llvm": 10, "dnnl": 1}
 # dnnl takes both convolutions; cos is TVM's.
@@ -55,4 +55,6 @@ def call(*arguments):
     return main([*map(str, arguments)])
 
 
-QUICK = ("--backends", "dnnl", "--no-guard", "--no-measure-kernels", "--progress", "quiet")
+# A build that takes little; of one that is COMPARED the outputs are those of the model's runtime.
+COMPARED = ("--backends", "dnnl", "--no-guard", "--no-measure-kernels", "--progress", "quiet")
+QUICK = (*COMPARED, "--original", "none")

@@ -7,7 +7,7 @@ import numpy as np
 import onnx
 import onnx_nets
 from onnx import helper
-from tvm.relay.collage.cli import main
+from tvm_collage.cli import main
 
 SHAPE = ["--target", "llvm -mcpu=x86-64-v2 -num-cores=2"]
 

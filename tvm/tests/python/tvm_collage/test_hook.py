@@ -51,22 +51,40 @@ def answer(code: str, **variables: str):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_package_is_ours_under_its_own_name():
-    name, path = answer(
-        "import json; from tvm.relay import collage as c\n"
-        "print(json.dumps([c.__name__, c.__file__]))"
+@pytest.fixture(scope="module")
+def imported():
+    """What a process finds that has imported TVM alone."""
+    return answer(
+        "import ctypes, json, tvm, tvm_collage\n"
+        "address = lambda lib: ctypes.cast(lib.TVMBackendParallelLaunch, ctypes.c_void_p).value\n"
+        "all, pool = ctypes.CDLL(None), tvm_collage.library_path('tvm_collage_pool')\n"
+        "all.getenv.restype = ctypes.c_char_p\n"
+        "print(json.dumps({\n"
+        "    'package': [tvm.relay.collage.__name__, tvm.relay.collage.__file__],\n"
+        "    'loaders': [type(x).__name__ for x in (tvm.__loader__, tvm.__spec__.loader)],\n"
+        f"    'variables': [all.getenv(n.encode()).decode() for n in {THREAD_VARIABLES}],\n"
+        "    'is_our_pool': pool and address(ctypes.CDLL(pool)) == address(all),\n"
+        "}))"
     )
+
+
+def test_import_of_tvm_alone_is_enough_and_keeps_its_own_loader(imported):
+    name, path = imported["package"]
     assert name == "tvm.relay.collage"
     assert Path(path) == Path(tvm_collage.location(), "__init__.py")
+    assert imported["loaders"] == ["SourceFileLoader"] * 2
 
 
-def test_import_of_tvm_alone_is_enough_and_keeps_its_own_loader():
-    kind, spec_kind, path = answer(
-        "import json, tvm; print(json.dumps([type(tvm.__loader__).__name__,"
-        "type(tvm.__spec__.loader).__name__, tvm.relay.collage.__file__]))"
-    )
-    assert kind == spec_kind == "SourceFileLoader"
-    assert Path(path).parent == Path(tvm_collage.location())
+def test_variables_reach_c_code(imported):
+    count = str(threads.default_threads())
+    assert imported["variables"] == ["1000", count, "NONE", "0", count]
+
+
+@pytest.mark.skipif(
+    tvm_collage.library_path("tvm_collage_pool") is None, reason="the pool library was not built"
+)
+def test_pool_takes_the_place_of_tvms(imported):
+    assert imported["is_our_pool"] is True
 
 
 def test_spawned_process_gets_ours(tmp_path):
@@ -141,14 +159,7 @@ def test_interpreter_start_and_look_up_change_nothing():
     assert variables == [None] * len(THREAD_VARIABLES)
 
 
-def test_variables_reach_c_code():
-    values = answer(
-        "import ctypes, json, tvm\n"
-        "getenv = ctypes.CDLL(None).getenv; getenv.restype = ctypes.c_char_p\n"
-        f"print(json.dumps([(getenv(n.encode()) or b'').decode() for n in {THREAD_VARIABLES}]))"
-    )
-    count = str(threads.default_threads())
-    assert values == ["1000", count, "NONE", "0", count]
+MINE = {"GOMP_SPINCOUNT": "0", "TVM_BIND_THREADS": "1", "TOPHUB_LOCATION": "here"}
 
 
 @pytest.mark.parametrize(
@@ -157,38 +168,17 @@ def test_variables_reach_c_code():
         ({"TVM_NUM_THREADS": "3"}, ("3", "3")),
         ({"OMP_NUM_THREADS": "5"}, ("5", "5")),
         ({"OMP_NUM_THREADS": "6,2"}, ("6", "6,2")),
-        ({"TVM_NUM_THREADS": "3", "OMP_NUM_THREADS": "7"}, ("3", "7")),
+        ({"TVM_NUM_THREADS": "3", "OMP_NUM_THREADS": "7", **MINE}, ("3", "7")),
     ],
 )
-def test_users_threads_are_kept(monkeypatch, given, expected):
+def test_users_variables_are_kept(monkeypatch, given, expected):
     for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
     prepare.set_thread_variables()
     assert (os.environ["TVM_NUM_THREADS"], os.environ["OMP_NUM_THREADS"]) == expected
-
-
-def test_users_other_variables_are_kept(monkeypatch):
-    mine = {"GOMP_SPINCOUNT": "0", "TVM_BIND_THREADS": "1", "TOPHUB_LOCATION": "here"}
-    for name, value in mine.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setenv("TVM_NUM_THREADS", "1")
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    prepare.set_thread_variables()
-    assert {name: os.environ[name] for name in mine} == mine
-
-
-@pytest.mark.skipif(
-    tvm_collage.library_path("tvm_collage_pool") is None, reason="the pool library was not built"
-)
-def test_pool_takes_the_place_of_tvms():
-    assert answer(
-        "import ctypes, json, tvm, tvm_collage\n"
-        "address = lambda lib: ctypes.cast(lib.TVMBackendParallelLaunch, ctypes.c_void_p).value\n"
-        "pool = ctypes.CDLL(tvm_collage.library_path('tvm_collage_pool'))\n"
-        "print(json.dumps(address(pool) == address(ctypes.CDLL(None))))"
-    )
+    assert all(os.environ[name] == value for name, value in given.items())
 
 
 def test_pool_that_does_not_load_is_one_clear_line(tmp_path):

@@ -128,12 +128,21 @@ def test_aligned_and_other_arrays_in_turns(runner):
         np.testing.assert_array_equal(array, values(1)[name])
 
 
+@pytest.fixture(scope="module")
+def minus_library():
+    return built(backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name))
+
+
 @pytest.fixture
-def minus():
-    """Puts another function in place of the model's part."""
-    yield lambda function: tvm.register_func(
-        "own_code_backends.minus", lambda x, c, out: out.copyfrom(function(x, c)), override=True
-    )
+def minus(minus_library):
+    """Puts another function in place of the model's part, and gives the model's library."""
+
+    def put(function):
+        name = "own_code_backends.minus"
+        tvm.register_func(name, lambda x, c, out: out.copyfrom(function(x, c)), override=True)
+        return minus_library
+
+    yield put
     tvm.register_func("own_code_backends.minus", own_code_backends.minus, override=True)
 
 
@@ -144,9 +153,7 @@ def test_aligned_arrays_are_read_where_they_lie(minus):
         seen.append(x.handle.contents.data)
         return x.numpy() - c.numpy()
 
-    minus(note)
-    mod = backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name)
-    runner = built(mod).runner()
+    runner = minus(note).runner()
     array, other = runner.empty_input("x"), runner.empty_input("x")
     array[...], other[...] = 2, 3
     one, two = misaligned({"x": array})["x"], array[:, ::-1]
@@ -166,9 +173,7 @@ def test_an_error_in_the_model_is_the_callers_and_the_next_run_is_right(minus):
             raise KeyError("from inside")
         return x.numpy() - c.numpy()
 
-    minus(raising)
-    mod = backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name)
-    runner, x = built(mod).runner(), np.full((3, 4), 2, "float32")
+    runner, x = minus(raising).runner(), np.full((3, 4), 2, "float32")
     fail.append(1)
     with pytest.raises(KeyError, match="from inside"):
         runner(x=x)
@@ -184,10 +189,7 @@ def test_a_runner_that_its_own_model_calls_does_not_hang(minus):
             inner.pop()(x=x.numpy())
         return x.numpy() - c.numpy()
 
-    minus(calling)
-    library = built(
-        backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name)
-    )
+    library = minus(calling)
     runner = library.runner()
     inner.append(runner)
     with pytest.raises(ValueError, match="has called the runner itself"):
@@ -326,9 +328,7 @@ def test_who_waits_for_a_runner_does_not_hold_pythons_lock(minus):
         assert go_on.wait(30)
         return x.numpy() - c.numpy()
 
-    minus(waiting)
-    mod = backends.greedy_partition(minus_net(np.ones((3, 4), "float32")), IN_PYTHON.name)
-    runner, x = built(mod).runner(), np.full((3, 4), 2, "float32")
+    runner, x = minus(waiting).runner(), np.full((3, 4), 2, "float32")
     with ThreadPoolExecutor(2) as threads:
         jobs = [threads.submit(runner, x=x)]
         assert inside.wait(30)
@@ -486,30 +486,37 @@ def test_a_package_of_tvmc(tmp_path):
     np.testing.assert_array_equal(runner(x=np.ones(3, "float32"))[0], weight + 1)
 
 
-def test_files_that_hold_no_library(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file .*missing.so: a runner is loaded from an"):
-        collage.load_runner(tmp_path / "missing.so")
-    (tmp_path / "text.so").write_text("no library")
-    with pytest.raises(ValueError, match="text.so is no library that can be loaded here: Failed "):
-        collage.load_runner(tmp_path / "text.so")
-    (tmp_path / "net.onnx").write_text("no library")
-    with pytest.raises(ValueError, match="net.onnx is no library: give the net.so that library.ex"):
-        collage.load_runner(tmp_path / "net.onnx")
-    with tarfile.open(tmp_path / "net.tar", "w") as package:
-        package.add(tmp_path / "text.so", "mod.so")
-    with pytest.raises(ValueError, match="net.tar is no package of `tvmc compile` .* mod.so, "):
-        collage.load_runner(tmp_path / "net.tar")
-    with tarfile.open(tmp_path / "broken.tar", "w") as package:
-        for name in ("mod.so", "mod.json", "mod.params"):
-            package.add(tmp_path / "text.so", name)
-    with pytest.raises(ValueError, match="broken.tar is no library that can be loaded here"):
-        collage.load_runner(tmp_path / "broken.tar")
-    vm = str(tmp_path / "vm.so")
-    build_vm(parse("def @main(%x: float32) { %x }"), "llvm").mod.export_library(vm)
-    with pytest.raises(
-        ValueError, match="vm.so is for TVM's VM: collage.load.*VirtualMachine in any"
-    ):
-        collage.load_runner(vm)
+@pytest.fixture(scope="module")
+def no_libraries(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    for name in ("text.so", "net.onnx"):
+        (folder / name).write_text("no library")
+    for package, names in {
+        "net": ["mod.so"],
+        "broken": ["mod.so", "mod.json", "mod.params"],
+    }.items():
+        with tarfile.open(folder / f"{package}.tar", "w") as file:
+            for name in names:
+                file.add(folder / "text.so", name)
+    vm = build_vm(parse("def @main(%x: float32) { %x }"), "llvm")
+    vm.mod.export_library(str(folder / "vm.so"))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "text"),
+    [
+        ("missing.so", FileNotFoundError, "no file .*missing.so: a runner is loaded from an"),
+        ("text.so", ValueError, "text.so is no library that can be loaded here: Failed "),
+        ("net.onnx", ValueError, "net.onnx is no library: give the net.so that library.ex"),
+        ("net.tar", ValueError, "net.tar is no package of `tvmc compile` .* mod.so, "),
+        ("broken.tar", ValueError, "broken.tar is no library that can be loaded here"),
+        ("vm.so", ValueError, "vm.so is for TVM's VM: collage.load.*VirtualMachine in any"),
+    ],
+)
+def test_files_that_hold_no_library(no_libraries, name, error, text):
+    with pytest.raises(error, match=text):
+        collage.load_runner(no_libraries / name)
 
 
 def test_it_runs_without_a_compiler(file):

@@ -14,10 +14,10 @@ import pytest
 # A command that does something in place of what it is called with.
 PROGRAM = """
 import os, signal, sys, time
-from tvm_collage import command
+from tvm_collage import cli, command
 from tvm_collage.supervisor import must_end, note
-command._run = lambda: [{what}][-1]
-sys.argv = ["collage", *{flags}]
+cli.run = lambda options: [{what}][-1]
+sys.argv = ["collage", "doctor", *{flags}]
 sys.exit(command.main())
 """
 CRASH = "note('importing (net.onnx)'), os.kill(os.getpid(), signal.SIGSEGV)"

@@ -4,22 +4,8 @@
 Internal errors are not here; they stay RuntimeError or TVMError. Test: test_errors.py.
 """
 
-import difflib
-from collections.abc import Iterable
-
 from tvm._ffi import register_func
 from tvm._ffi.base import ERROR_TYPE, register_error
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """Return which of the names is meant by one that is misspelt; "" where none is near."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1)), "")
-
-
-def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """ ", did you mean ...?" with the nearest name; "" where none is near."""
-    near = nearest(name, names)
-    return f", did you mean {near}?" if near else ""
 
 
 class CollageError(Exception):

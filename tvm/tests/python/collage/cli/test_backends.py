@@ -13,8 +13,8 @@ from tvm.relay import collage
 from tvm.relay.collage import backends
 from tvm.relay.collage.backends.interface import OwnKernels
 from tvm.relay.collage.backends.registry import _BACKENDS
-from tvm.relay.collage.cli import main
 from tvm.relay.dataflow_pattern import is_op, wildcard
+from tvm_collage.cli import main
 
 
 class Absent(backends.Backend):

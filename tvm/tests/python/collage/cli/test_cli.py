@@ -8,6 +8,7 @@ import logging
 import signal
 import subprocess
 import sys
+from importlib import import_module
 
 import pytest
 import tvm
@@ -17,11 +18,12 @@ from store_rows import row
 from transfer_nets import dense, source
 from tree import ROOT
 from tvm.relay.collage import CollageError
-from tvm.relay.collage.cli import _leaves, compile, doctor, main, make_parser, store
+from tvm.relay.collage.cli import compile, doctor, store
 from tvm.relay.collage.files.text import append_line
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.store import CostStore
 from tvm_collage import command
+from tvm_collage.cli import leaves_of, main, make_parser
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
@@ -34,7 +36,7 @@ def raising(error):
 
 
 def test_ctrl_c_is_one_line_and_130(monkeypatch, capsys):
-    monkeypatch.setattr(store, "_check", raising(KeyboardInterrupt()))
+    monkeypatch.setattr(store, "check_store", raising(KeyboardInterrupt()))
     assert main(["store", "check"]) == 130
     assert capsys.readouterr() == ("", "collage: interrupted\n")
 
@@ -52,14 +54,14 @@ sys.exit(command.main())
 """
 WAIT = "print('ready', flush=True); signal.pause()"
 IN_A_COMMAND = {
-    "before": f"def wait(options): {WAIT}",
-    "patch": "from tvm.relay.collage.cli import store; store._check = wait",
+    "before": f"def wait(*_, **__): {WAIT}",
+    "patch": "import types; sys.modules['shtab'] = types.SimpleNamespace(complete=wait)",
+    "command": ["completion", "bash"],
 }
 # While the package is imported.
 IN_AN_IMPORT = {
-    "before": f"class Waiting:\n  def find_spec(self, name, *_):\n    {WAIT}",
-    "patch": "sys.meta_path.insert(0, Waiting()); "
-    "[sys.modules.pop(name) for name in list(sys.modules) if name.startswith('tvm.')]",
+    "before": f"class Waiting:\n  def find_spec(self, name, *_):\n    if name == 'tvm': {WAIT}",
+    "patch": "sys.meta_path.insert(0, Waiting())",
 }
 
 
@@ -72,7 +74,7 @@ IN_A_MODELS_IMPORT = {
     "building.onnx_module = lambda *_: tvm.runtime.convert(wait)()",
     "command": ["search", "net.onnx", "--backends="],
 }
-PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT, "model": IN_A_MODELS_IMPORT}
+PLACES = {"command": IN_A_COMMAND, "import": IN_AN_IMPORT}
 
 
 def interrupted(where, is_heard=True):
@@ -119,7 +121,7 @@ class Terminal(io.StringIO):
     ("stream", "flags", "told"),
     [
         (Terminal(), [], LOADING),
-        (Terminal(), ["--store", "costs.json"], LOADING),
+        (Terminal(), ["--store", "quiet"], LOADING),
         (Terminal(), ["--quiet"], ""),
         (Terminal(), ["--json"], ""),
         (Terminal(), ["--progress=json"], ""),
@@ -130,7 +132,7 @@ class Terminal(io.StringIO):
 def test_a_terminal_says_so_while_tvm_is_loaded(monkeypatch, stream, flags, told):
     monkeypatch.setattr(sys, "argv", ["collage", "store", "check", *flags])
     monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr("tvm.relay.collage.cli.main", lambda: 7)
+    monkeypatch.setattr("tvm.relay.collage.cli.run_command", lambda options: 7)
     assert command.main() == 7
     assert stream.getvalue() == told
 
@@ -146,9 +148,23 @@ def test_what_goes_to_a_closed_stream_goes_nowhere(monkeypatch, capfd, closed):
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("error", [CollageError("no such thing"), OSError("the disk is gone")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        CollageError("no such thing"),
+        CollageError("no function 'tvm.relay.collage.store.key'"),
+        CollageError("no file /tmp/relay.collage.store"),
+        CollageError("no target with the option stores"),
+        CollageError("no file named (relay.collage.store)"),
+        CollageError(),
+        OSError("no file relay.collage.store"),
+        tvm.TVMError("no file relay.collage.store"),
+    ],
+    ids=str,
+)
 def test_errors_are_one_line_and_1(monkeypatch, capsys, error):
-    monkeypatch.setattr(store, "_check", raising(error))
+    """Word by word: what only looks like an option is none."""
+    monkeypatch.setattr(store, "check_store", raising(error))
     assert main(["store", "check"]) == 1
     assert capsys.readouterr() == ("", f"collage: {error}\n")
     assert main(["store", "check", "--json"]) == 1
@@ -160,7 +176,7 @@ def test_errors_are_one_line_and_1(monkeypatch, capsys, error):
 
 def test_what_tvm_raises_is_its_last_line(monkeypatch, capsys):
     error = tvm.TVMError("Traceback\n  1: somewhere\nInternalError: no such thing\n")
-    monkeypatch.setattr(store, "_check", raising(error))
+    monkeypatch.setattr(store, "check_store", raising(error))
     assert main(["store", "check"]) == 1
     assert capsys.readouterr() == ("", "collage: InternalError: no such thing\n")
 
@@ -169,7 +185,7 @@ def test_what_tvm_raises_is_its_last_line(monkeypatch, capsys):
     "error", [AttributeError("'NoneType' object\nhas no attribute 'x'"), KeyError("x"), KeyError()]
 )
 def test_a_fault_of_the_code_is_one_line_too(monkeypatch, capsys, error):
-    monkeypatch.setattr(store, "_check", raising(error))
+    monkeypatch.setattr(store, "check_store", raising(error))
     assert main(["store", "check"]) == 1
     out, err = capsys.readouterr()
     assert out == "" and err.count("\n") == 1, err
@@ -180,7 +196,7 @@ def test_a_fault_of_the_code_is_one_line_too(monkeypatch, capsys, error):
 
 
 def test_quiet_commands_print_no_results(monkeypatch, capsys):
-    monkeypatch.setattr(store, "_check", lambda options: print("results") or 0)
+    monkeypatch.setattr(store, "check_store", lambda options: print("results") or 0)
     assert main(["store", "check", "--quiet"]) == 0
     assert capsys.readouterr() == ("", "")
     assert main(["store", "check"]) == 0
@@ -217,13 +233,27 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
             "--shape, which belongs to `collage compile`, `collage search`, `collage replay` and "
             "others; collage report reads a library, ",
         ),
-        (
-            ["explain", "n.onnx", "--shape=x=1"],
-            "collage explain",
-            "; collage explain reads a ",
-        ),
+        (["explain", "n.onnx", "--shape=x=1"], "collage explain", "; collage explain reads a "),
         (["run", "n.onnx", "--backends", "dnnl"], "collage run", "reads a library, which `collage"),
         (["tt", "info", "n.onnx", "--jsn"], "collage tt info", "did you mean --json?"),
+        (["bench", "n.onnx", "--rounds", "0"], "collage bench", "is no number of rounds"),
+        (["completion", "csh"], "collage completion", "choose from 'bash', "),
+        (["compile", "n.onnx", "-o", "n.tar"], "collage compile", "end it in .so"),
+        (["compile", "n.onnx", "-o", "tvm.so"], "collage compile", "would hide Python's module"),
+        (["search", "n.onnx", "--shape", "x:1"], "collage search", "is no INPUT=DIMS"),
+        (["search", "n.onnx", "--shape", "x=0,4"], "collage search", "'x=0,4' is no INPUT=DIMS"),
+        (["report", "n.so", "--plan", "b"], "collage report", "by one of --html, --svg"),
+        (["report", "n.so", "--html=p", "--boxes=2"], "collage report", "--svg or --pdf"),
+        (["store", "delete"], "collage store", "invalid choice: 'delete'"),
+        (["store", "list", "--status", "fast"], "collage store list", "invalid choice: 'fast'"),
+        (["store", "explain", "--set", "speed=1"], "collage store explain", "is no PART=VALUE"),
+        (["store", "import"], "collage store import", "required: input"),
+        (["store", "prune", "--older-than=x"], "collage store prune", "no number of days from 0"),
+        (["tt", "export", "-o=x", "--models=lenet"], "collage tt export", "choose of resnet18"),
+        (["tt", "transfer", "n", "--best", "0"], "collage tt transfer", "0 is less than 1"),
+        (["tt", "choose", "n", "--shape", "x=a"], "collage tt choose", "is no INPUT=DIMS"),
+        (["tt", "transfer", "n", "--seconds=nan"], "collage tt transfer", "no number of seconds"),
+        (["tt", "transfer", "n", "--from", "l"], "collage tt transfer", "required: --log"),
     ],
     ids=str,
 )
@@ -278,7 +308,8 @@ EXIT_CODES = {
     ],
     (2, "a path that cannot be written"): [
         "search F/net.onnx --backends= --report /proc/x",
-        "search F/net.onnx --backends= --tune 1 --tuner ansor --tune-log /proc/x/log",
+        "search F/net.onnx --backends= --original none --tune 1 --tuner ansor "
+        "--tune-log /proc/x/log",
         "store export --output /proc/x --store F/costs.sqlite",
         "tt distil F/log.jsonl -o /proc/x",
         "tt split F/log.jsonl -o /proc/x",
@@ -308,7 +339,8 @@ def test_a_file_that_is_not_there_is_told_without_pythons_number_of_it(tmp_path,
 
 
 def test_without_a_command_they_are_listed(capsys):
-    assert main([]) == 2
+    with pytest.raises(SystemExit, match="2"):
+        main([])
     out, err = capsys.readouterr()
     assert out == "" and "compile" in err and "compile a model to the fastest" in err
 
@@ -319,20 +351,20 @@ def warning(options):
 
 
 def test_a_quiet_command_does_not_warn(monkeypatch, capsys):
-    monkeypatch.setattr(compile, "_search", warning)
+    monkeypatch.setattr(compile, "search_model", warning)
     assert main(["search", "net.onnx", "--quiet"]) == 0
     assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("flags", [["--json-lines"], ["--progress", "json"]], ids=str)
 def test_json_lines_are_all_of_standard_error(monkeypatch, capsys, flags):
-    monkeypatch.setattr(compile, "_search", warning)
+    monkeypatch.setattr(compile, "search_model", warning)
     assert main(["search", "net.onnx", *flags]) == 0
     (line,) = map(json.loads, capsys.readouterr().err.splitlines())
     assert line == {"kind": "warning", "text": "the machine was busy"}
     assert errors(SCHEMA, line) == []
     for error, code in ((CollageError("no such thing"), 1), (KeyboardInterrupt(), 130)):
-        monkeypatch.setattr(compile, "_search", raising(error))
+        monkeypatch.setattr(compile, "search_model", raising(error))
         assert main(["search", "net.onnx", *flags]) == code
         line = json.loads(capsys.readouterr().err)
         assert line == {"kind": "error", "text": str(error) or "interrupted"}
@@ -362,32 +394,10 @@ STORE = option("store", "relay.collage.store")
 )
 def test_options_are_called_as_the_command_has_them(capsys, monkeypatch, arguments, text, says):
     for parts in (compile, store, doctor):
-        for name in ("_search", "_check", "_run"):
+        for name in ("search_model", "check_store", "examine_machine"):
             monkeypatch.setattr(parts, name, raising(CollageError(text)), raising=False)
     assert main(arguments) == 1
     assert says in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        CollageError("no function 'tvm.relay.collage.store.key'"),
-        CollageError("no module relay.collage.store.key"),
-        CollageError("no file /tmp/relay.collage.store"),
-        CollageError("no target with the option store-path"),
-        CollageError("no target with the option stores"),
-        CollageError("no target with the option store"),
-        CollageError("no file named (relay.collage.store)"),
-        CollageError(),
-        OSError("no file relay.collage.store"),
-        tvm.TVMError("no file relay.collage.store"),
-    ],
-    ids=str,
-)
-def test_what_is_no_option_is_left_as_it_is(capsys, monkeypatch, error):
-    monkeypatch.setattr(store, "_check", raising(error))
-    assert main(["store", "check"]) == 1
-    assert capsys.readouterr().err == f"collage: {error}\n"
 
 
 def test_a_parser_reads_the_process_s_own_arguments(capsys, monkeypatch):
@@ -399,7 +409,7 @@ def test_a_parser_reads_the_process_s_own_arguments(capsys, monkeypatch):
 
 
 def test_every_argument_and_default_of_tt_is_told_in_the_help():
-    of_tt = [leaf for leaf in _leaves(make_parser()) if leaf.prog.startswith("collage tt ")]
+    of_tt = [leaf for leaf in leaves_of(make_parser()) if leaf.prog.startswith("collage tt ")]
     assert len(of_tt) == 10
     for leaf in of_tt:
         for action in leaf._actions:
@@ -417,3 +427,29 @@ def test_help_names_commands_and_exit_codes(capsys):
     assert caught.value.code == 0
     for piece in ("store", "backends", "Exit codes: 0 done", "130 Ctrl-C"):
         assert piece in out
+
+
+def test_what_needs_no_tvm_does_not_import_it():
+    wrong = [
+        [],
+        ["--version"],
+        ["compile", "net.onnx"],
+        ["report", "net.so", "--boxes", "3"],
+        ["completion", "bash"],
+    ]
+    helps = [[*leaf.prog.split()[1:], "--help"] for leaf in leaves_of(make_parser())]
+    code = "".join(
+        f"try:\n    cli.main({each})\nexcept SystemExit:\n    pass\n" for each in [*wrong, *helps]
+    )
+    code = f"import sys\nfrom tvm_collage import cli\n{code}"
+    told = "print('tvm:', [name for name in sys.modules if name.startswith('tvm.')])"
+    done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "tvm: []"
+
+
+def test_each_command_has_its_function():
+    names = [leaf.get_default("run") for leaf in leaves_of(make_parser())]
+    pairs = [name.rpartition(".")[::2] for name in names if isinstance(name, str)]
+    modules = {name: import_module(f"tvm.relay.collage.cli.{name}") for name, _ in pairs}
+    assert all(callable(getattr(modules[name], function)) for name, function in pairs)

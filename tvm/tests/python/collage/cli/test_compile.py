@@ -9,7 +9,7 @@ import types
 
 import numpy as np
 import pytest
-from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_net
+from cli_nets import COMPARED, QUICK, SHAPE, call, with_made_up_costs, write_net
 from made_reports import made_report, record
 from tvm.relay import collage
 from tvm.relay.collage import result
@@ -28,7 +28,8 @@ def folder(tmp_path_factory):
         real = result.graph_of
         monkeypatch.setattr(result, "graph_of", lambda *of: made.append(of) or real(*of))
         arguments = ("--report", path / "report.json", "--save-placement", path / "placement.json")
-        code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *QUICK)
+        with open(path / "told", "w") as told, contextlib.redirect_stdout(told):
+            code = call("compile", path / "net.onnx", "-o", path / "net.so", *arguments, *COMPARED)
     assert code == 0 and len(made) == 1, "to make the report of a large net takes seconds"
     return path
 
@@ -142,15 +143,15 @@ def test_the_mark_of_a_busy_time_is_explained_where_it_stands(flags, capsys):
     assert (told in last) == ("busy" in flags)
 
 
-def test_what_is_next_is_what_can_be_done(folder, capsys, monkeypatch):
+def test_what_is_next_is_what_can_be_done(folder, capsys):
     made = (folder / "net.onnx", folder / "placement.json", "-o", folder / "next.so")
     assert call("replay", *made, "--backends", "dnnl") == 0
     out = capsys.readouterr().out
     why = f"why: collage explain {folder / 'next.so'}"
     assert out.endswith(f"Next: collage run {folder / 'next.so'} --time; {why}\n")
-    with_made_up_costs(monkeypatch)
-    assert call("compile", folder / "net.onnx", "-o", folder / "next.so", *QUICK) == 0
-    assert f"; why: collage explain {folder / 'next.so'}\n" in capsys.readouterr().out
+    told = (folder / "told").read_text()
+    assert f"; why: collage explain {folder / 'net.so'}\n" in told
+    assert "\nOutputs agree with onnxruntime to " in told
 
 
 def test_any_plan_of_a_library_is_replayed(folder):
@@ -167,8 +168,6 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
     assert call("search", folder / "net.onnx", *QUICK) == 0
     out = capsys.readouterr().out
     assert out.startswith("Plan collage ships") and set(folder.iterdir()) == before
-    assert call("search", folder / "net.onnx", *QUICK, "--quiet") == 0
-    assert capsys.readouterr().out == ""
 
 
 DAMAGED = {
@@ -178,71 +177,55 @@ DAMAGED = {
 }
 
 
-CANNOT_BE_DONE = [
-    (["search", "absent.onnx"], "there is no such file"),
-    (["search", "."], "it is a folder"),
-    (["search", "broken.onnx"], "broken.onnx cannot be read as an ONNX model: it is cut off or d"),
-    (["search", "cut.onnx"], "cut.onnx cannot be read as an ONNX model: it is cut off or damaged"),
-    (["search", "zero.onnx"], "zero.onnx: the ONNX model has no nodes: the file is empty or cut"),
-    (
-        ["search", "text.onnx"],
-        "text.onnx cannot be read as an ONNX model: it seems to be a text; n",
+# Words of a command, in which ~ stands for a blank, and what is told.
+CANNOT_BE_DONE = {
+    "search absent.onnx": "there is no such file",
+    "search .": "it is a folder",
+    "search broken.onnx": "broken.onnx cannot be read as an ONNX model: it is cut off or d",
+    "search cut.onnx": "cut.onnx cannot be read as an ONNX model: it is cut off or damaged",
+    "search zero.onnx": "zero.onnx: the ONNX model has no nodes: the file is empty or cut",
+    "search text.onnx": "text.onnx cannot be read as an ONNX model: it seems to be a text; n",
+    "search net.so": "net.so cannot be read as a model: it seems to be a library; name",
+    "replay net.onnx absent -o l.so": "absent",
+    "replay net.onnx net.onnx -o l.so": "net.onnx seems to be an ONNX model",
+    **{f"replay net.onnx {name} -o l.so": says for name, says in DAMAGED.items()},
+    "search net.onnx --backends dnnl --sample-inputs net.onnx": "'net.onnx' is no .npz file",
+    "search net.onnx --backends dnnl --sample-inputs none.npz": (
+        "--sample-inputs: 'none.npz' cannot be read: there is no such file"
     ),
-    (["search", "net.so"], "net.so cannot be read as a model: it seems to be a library; name"),
-    (["replay", "net.onnx", "absent", "-o", "l.so"], "absent"),
-    (
-        ["replay", "net.onnx", "net.onnx", "-o", "l.so"],
-        "net.onnx seems to be an ONNX model",
+    "search net.onnx --backends dnnl --sample-inputs wide.npz": (
+        "--sample-inputs: 'wide.npz': input 'x' takes float32 of shape (1, 4, 8, 8), got float32"
     ),
-    *((["replay", "net.onnx", name, "-o", "l.so"], says) for name, says in DAMAGED.items()),
-    (
-        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "net.onnx"],
-        "--sample-inputs: 'net.onnx' is no .npz file",
+}
+WRONG = {
+    "replay net.onnx net.so --plan nope -o l.so": "no plan 'nope'",
+    "replay net.onnx placement.json --plan tvm -o l.so": "alone; --plan",
+    "search net.onnx --backends nope": "--backends: unknown backend",
+    "search net.onnx --backends dnll": "'dnll', did you mean dnnl?",
+    "search net.onnx --backends dnnnl": "'dnnnl', did you mean dnnl?",
+    "search net.onnx --host cuda": "Collage places parts on the CPU so far",
+    "search net.onnx --guard-rounds -1": "--guard-rounds takes",
+    "search net.onnx --host llvm~-nope=1": "--host: ",
+    "search net.onnx --host foo": "--host: TVM knows no target 'foo'; give e.g. ",
+    "search net.onnx --guard-rounds x": "--guard-rounds takes an int",
+    "search net.onnx --save-placement /no/such/p": "there is no folder",
+    "search net.onnx --save-placement side": "'side.report' cannot be written",
+    "search net.onnx --host llvm --backends dnnl~-a=1,2": "--backends: ",
+    "compile net.onnx -o /no/such/l.so": "there is no folder",
+    "compile absent.onnx -o l.so --report /no/such/r": (
+        "--report: '/no/such/r' cannot be written: there is no folder"
     ),
-    (
-        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "none.npz"],
-        "--sample-inputs: 'none.npz' cannot be read: there is no such file",
+    f"search net.onnx {' '.join(QUICK)} --graph-search local": (
+        "leave --guard on, or set --graph-search to 'none'"
     ),
-    (
-        ["search", "net.onnx", "--backends", "dnnl", "--sample-inputs", "wide.npz"],
-        "--sample-inputs: 'wide.npz': input 'x' takes float32 of shape (1, 4, 8, 8), got float32",
+    "compile net.onnx -o l.so --backends cblas,~dnnl~-x='a,~mkl": (
+        "--backends: a quote is not closed: -x='a, mkl"
     ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        *CANNOT_BE_DONE,
-        (["replay", "net.onnx", "net.so", "--plan", "nope", "-o", "l.so"], "no plan 'nope'"),
-        (["replay", "net.onnx", "placement.json", "--plan", "tvm", "-o", "l.so"], "alone; --plan"),
-        (["search", "net.onnx", "--backends", "nope"], "--backends: unknown backend"),
-        (["search", "net.onnx", "--backends", "dnll"], "'dnll', did you mean dnnl?"),
-        (["search", "net.onnx", "--backends", "dnnnl"], "'dnnnl', did you mean dnnl?"),
-        (["search", "net.onnx", "--host", "cuda"], "Collage places parts on the CPU so far"),
-        (["search", "net.onnx", "--guard-rounds", "-1"], "--guard-rounds takes"),
-        (["search", "net.onnx", "--host", "llvm -nope=1"], "--host: "),
-        (["search", "net.onnx", "--host", "foo"], "--host: TVM knows no target 'foo'; give e.g. "),
-        (["search", "net.onnx", "--guard-rounds", "x"], "--guard-rounds takes an int"),
-        (["search", "net.onnx", "--save-placement", "/no/such/p"], "there is no folder"),
-        (["search", "net.onnx", "--save-placement", "side"], "'side.report' cannot be written"),
-        (["search", "net.onnx", "--host", "llvm", "--backends", "dnnl -a=1,2"], "--backends: "),
-        (["compile", "net.onnx", "-o", "/no/such/l.so"], "there is no folder"),
-        (
-            ["compile", "absent.onnx", "-o", "l.so", "--report", "/no/such/r"],
-            "--report: '/no/such/r' cannot be written: there is no folder",
-        ),
-        (
-            ["search", "net.onnx", *QUICK, "--graph-search", "local"],
-            "leave --guard on, or set --graph-search to 'none'",
-        ),
-        (
-            ["compile", "net.onnx", "-o", "l.so", "--backends", "cblas, dnnl -x='a, mkl"],
-            "--backends: a quote is not closed: -x='a, mkl",
-        ),
-    ],
-)
-def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, arguments, says):
+@pytest.mark.parametrize("line", [*CANNOT_BE_DONE, *WRONG])
+def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, line):
     monkeypatch.chdir(folder)
     (folder / "broken.onnx").write_bytes(b"\xff\x00nothing")
     (folder / "cut.onnx").write_bytes((folder / "net.onnx").read_bytes()[:-9])
@@ -252,9 +235,11 @@ def test_what_is_wrong_is_one_line(folder, capfd, monkeypatch, arguments, says):
     for name, text in zip(DAMAGED, ("{", "{}", "[]"), strict=True):
         (folder / name).write_text(text)
     (folder / "side.report").mkdir(exist_ok=True)
-    assert call(*arguments) == (1 if (arguments, says) in CANNOT_BE_DONE else 2)
+    arguments = [word.replace("~", " ") for word in line.split()]
+    assert call(*arguments) == (1 if line in CANNOT_BE_DONE else 2)
     out, err = capfd.readouterr()
-    assert out == "" and err.startswith("collage: ") and says in err and err.count("\n") == 1
+    assert out == "" and err.startswith("collage: ") and err.count("\n") == 1
+    assert {**CANNOT_BE_DONE, **WRONG}[line] in err
     assert not (folder / "l.so").exists()
 
 
@@ -304,20 +289,9 @@ def test_commas_inside_an_option_part_no_backends_and_capitals_are_onnx_too(fold
         assert params is None and mod["main"].params
 
 
-def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
-    with pytest.raises(SystemExit) as caught:
-        call("compile", folder / "net.onnx", "-o", folder / "net.tar")
-    assert caught.value.code == 2 and "end it in .so" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="2"):
-        call("compile", folder / "net.onnx", "-o", folder / "tvm.so")
-    assert "would hide Python's module of that name" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("shape", "why"),
     [
-        ("x=0,4,8,8", "'x=0,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
-        ("x=-1,4,8,8", "'x=-1,4,8,8' is no INPUT=DIMS with sizes of 1 or more"),
         ("y=1,4", "a shape is given for y, and the model's inputs are x"),
         ("x=1,4", "the shape [1, 4] of input x has 2 sizes, and the model's"),
         (
@@ -330,8 +304,7 @@ def test_a_library_that_would_not_load_is_refused_before(folder, capsys):
 def test_a_shape_that_fits_no_input_is_told(shape, why, tmp_path, monkeypatch, capsys):
     with_made_up_costs(monkeypatch)
     write_net(tmp_path / "open.onnx", batch="N")
-    with contextlib.suppress(SystemExit):  # argparse's own way to end
-        assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 2
+    assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 2
     assert why in capsys.readouterr().err
 
 
@@ -349,6 +322,3 @@ def test_an_open_dimension_is_fixed_by_shape(tmp_path, monkeypatch, capsys):
     assert "by --shape x=1,4,8,W with numbers for W; " in capsys.readouterr().err
     shape = "x=" + ",".join(map(str, SHAPE))
     assert call("search", tmp_path / "open.onnx", "--shape", shape, *QUICK) == 0
-    with pytest.raises(SystemExit):
-        call("search", tmp_path / "open.onnx", "--shape", "x:1")
-    assert "is no INPUT=DIMS" in capsys.readouterr().err

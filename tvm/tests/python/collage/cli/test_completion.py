@@ -24,9 +24,3 @@ def test_bash_takes_the_script(tmp_path, capsys):
     (tmp_path / "script").write_text(json.loads(capsys.readouterr().out)["script"])
     done = subprocess.run(["bash", "-n", str(tmp_path / "script")], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
-
-
-def test_another_shell_is_refused(capsys):
-    with pytest.raises(SystemExit) as caught:
-        call("completion", "csh")
-    assert caught.value.code == 2 and "bash" in capsys.readouterr().err

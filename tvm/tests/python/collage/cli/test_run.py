@@ -52,7 +52,7 @@ def machine(tmp_path_factory):
 
 @pytest.mark.parametrize(("choice", "right"), [(True, [0, 0, 1]), (False, np.tanh([-1, 0, 1]))])
 def test_a_library_of_the_vm_runs_too(machine, tmp_path, capsys, monkeypatch, choice, right):
-    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    monkeypatch.setattr(command, "MEASURED_SECONDS", 0.0)
     x = np.tile(np.arange(-1, 2, dtype="float32"), (2, 1))
     np.savez(tmp_path / "in.npz", x=x, c=np.bool_(choice))
     files = ("--inputs", tmp_path / "in.npz", "--outputs", tmp_path / "out.npz")
@@ -84,7 +84,7 @@ def test_a_library_of_the_vm_without_its_report_says_who_runs_it(tmp_path, capsy
 
 
 def test_inputs_are_made_up_and_runs_timed(library, capsys, monkeypatch):
-    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    monkeypatch.setattr(command, "MEASURED_SECONDS", 0.0)
     assert call("run", library, "--time", "--json") == 0
     facts = json.loads(capsys.readouterr().out)
     assert facts["time"]["runs"] == 10 and facts["time"]["seconds"] > 0
@@ -95,7 +95,7 @@ def test_inputs_are_made_up_and_runs_timed(library, capsys, monkeypatch):
 
 @pytest.mark.parametrize(("load", "says"), [(0.0, False), (0.6, True)])
 def test_a_time_that_others_spoil_says_so(library, capsys, monkeypatch, load, says):
-    monkeypatch.setattr(command, "_SECONDS", 0.0)
+    monkeypatch.setattr(command, "MEASURED_SECONDS", 0.0)
     monkeypatch.setattr(command.LoadMeter, "load", lambda meter: load)
     assert call("run", library, "--time") == 0
     told = capsys.readouterr().out

@@ -10,9 +10,9 @@ import sys
 import pytest
 from store_files import FAULTS, damaged, fill, make_version_1, truncated
 from store_rows import FAILED, KEY, MEASURED, row, sql
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.store import CostStore, Environment
 from tvm.relay.collage.store.key import stored_version
+from tvm_collage.cli import main
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}
 
@@ -51,6 +51,7 @@ def test_list(path, capsys):
     )
     assert "compile_failed: build: ValueError: no kernel for this" in out
     assert lines[-1] == f"3 costs, 1 of them failures; {path}"
+    assert collage_json(capsys, "store", "list", "--store", path)[0] == row(**HERE).to_json()
 
 
 @pytest.mark.parametrize(
@@ -68,11 +69,6 @@ def test_filters(path, capsys, filters, count):
     assert len(rows) == count
     code, out, err = collage(capsys, "store", "export", *filters, "--store", path)
     assert code == 0 and len(out.splitlines()) == count and f"{count} costs exported" in err
-
-
-def test_list_as_json_has_the_columns(path, capsys):
-    rows = collage_json(capsys, "store", "list", "--store", path)
-    assert rows[0] == row(**HERE).to_json()
 
 
 def test_explain_counts_what_keeps_costs_from_serving(path, capsys):
@@ -130,9 +126,6 @@ def test_explain_one_candidate(path, capsys):
     first, second = collage_json(capsys, "store", "explain", "0123", "--store", path)
     assert first["serves"] and first["differences"] == {}
     assert second["differences"] == {"threads": {"stored": "64", "now": HERE["threads"]}}
-
-
-def test_explain_a_candidate_that_was_never_measured(path, capsys):
     code, out, err = collage(capsys, "store", "explain", "eeee", "--store", path)
     assert (code, out) == (2, "") and "never measured" in err
 
@@ -263,49 +256,18 @@ def test_no_store_at_all(capsys):
     assert code == 1 and "COLLAGE_STORE=none" in err and "--store" in err
 
 
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        (["store"], "required: ACTION"),
-        (["store", "delete"], "invalid choice: 'delete'"),
-        (["store", "list", "--status", "fast"], "invalid choice: 'fast'"),
-        (["store", "explain", "--set", "speed=1"], "'speed=1' is no PART=VALUE"),
-        (["store", "import"], "required: input"),
-    ],
-)
-def test_wrong_arguments_exit_with_2(capsys, arguments, message):
-    with pytest.raises(SystemExit) as caught:
-        main(arguments)
-    assert caught.value.code == 2 and message in capsys.readouterr().err
-
-
 def test_as_a_command_in_a_pipe_that_closes_early(path):
     command = f"{sys.executable} -m tvm.relay.collage store export --store {path}"
-    done = subprocess.run(
-        ["bash", "-c", f"{command} | head -c 1; exit ${{PIPESTATUS[0]}}"],
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    code = f"{command} | head -c 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", code], capture_output=True, text=True)
     assert done.returncode == 0 and done.stdout == "{" and "Traceback" not in done.stderr
-    assert MEASURED.status in subprocess.check_output(command.split(), text=True)
 
 
-def test_the_script_says_why_it_cannot_when_collage_is_disabled():
-    code = "import sys, tvm_collage.command; sys.exit(tvm_collage.command.main())"
-    for disabled, message in (
-        ("1", "unset COLLAGE_DISABLE"),
-        ("0", "compile a model to the fastest"),
-    ):
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            env={**os.environ, "COLLAGE_DISABLE": disabled},
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == (1 if disabled == "1" else 2), done.stderr
-        assert message in done.stderr and "Traceback" not in done.stderr
+def test_the_script_says_why_it_cannot_when_collage_is_disabled(tmp_path):
+    code = "import sys, tvm_collage.command as c; sys.argv = ['collage', 'doctor']; c.main()"
+    for stock in ("tvm", "tvm/relay", "tvm/relay/collage"):
+        (tmp_path / stock).mkdir()
+        (tmp_path / stock / "__init__.py").touch()
+    disabled = {**os.environ, "COLLAGE_DISABLE": "1", "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=disabled, capture_output=True)
+    assert done.stderr == b"collage: tvm.relay.collage is TVM's own; unset COLLAGE_DISABLE\n"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`collage tt`: the pipeline on two tiny nets, and what users do wrong."""
+"""`collage tt` on made-up logs, and what users do wrong; real trials: test_tt_compare.py."""
 
 import contextlib
 import dataclasses
@@ -10,9 +10,8 @@ import onnx
 import pytest
 from cli_nets import write_net
 from transfer_nets import TARGET, conv, dense, kernel, source
-from tt_runs import SHAPE, answer, net
+from tt_runs import answer, net
 from tuning_nets import some_lines
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import common, compare, logs, many, search
 from tvm.relay.collage.errors import ModelError
 from tvm.relay.collage.files.text import append_line
@@ -22,36 +21,7 @@ from tvm.relay.collage.tuning.log import note_kernel
 from tvm.relay.collage.tuning.model import Model, Searched, Unfinished
 from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor
 from tvm.relay.collage.tuning.transfer.transfer import Trial
-
-
-def test_from_a_search_of_one_net_to_schedules_of_another(tmp_path, capsys):
-    large, small = net(tmp_path / "large.onnx", 16), net(tmp_path / "small.onnx", 6)
-    log, best, new = (tmp_path / name for name in ("ansor.jsonl", "best.jsonl", "new.jsonl"))
-    limits = ["--seconds", 250, "--progress", "quiet", *SHAPE]
-    search = ["autoschedule", large, "--log", log, "--trials", 2, "--search-model", "random"]
-    found = answer(capsys, *search, *limits)
-    assert found["seconds"] > 0 and len(read_ansor(log)) == 2
-    assert (found["kernels"], found["searched"], found["failed"]) == (1, 1, {})
-    assert (found["ended"], found["late"]) == ("trials", 0)
-    assert answer(capsys, *search, *limits) == found and len(read_ansor(log)) == 2
-    assert answer(capsys, "distil", log, "-o", best) == {"trials": 2, "kept": 1}
-    [row] = answer(capsys, "info", best)["kernels"]
-    assert (row["trials"], row["share_of_class"]) == (1, 1.0) and row["seconds"] > 0
-    scores = answer(capsys, "choose", small, "--from", best, *SHAPE)
-    assert scores == {str(best): 1.0}
-    transfer = ["transfer", small, "--from", best, "--choose", "--log", new, *limits]
-    found = answer(capsys, *transfer)
-    assert (found["kernels"], found["served"], found["outcomes"]) == (1, 1, {"adapted": 1})
-    [trial] = read_ansor(new)
-    assert trial.seconds == found["rows"][0]["seconds"] and "6, 6" in trial.workload
-    # A log of another tool does not say what its kernels are; the advice about it is right.
-    foreign = tmp_path / "foreign.jsonl"
-    foreign.write_text("".join(f"{line.text}\n" for line in read_ansor(log)))
-    transfer[3] = foreign
-    assert "no schedule in" in answer(capsys, *transfer, code=1)["error"]
-    search[3], search[5] = foreign, 1
-    assert answer(capsys, *search, *limits)["searched"] == 1 and len(read_ansor(foreign)) == 2
-    assert answer(capsys, *transfer)["served"] == 1
+from tvm_collage.cli import main
 
 
 @pytest.fixture
@@ -132,7 +102,7 @@ def test_transfer_tells_why_schedules_did_not_work_and_what_was_not_tried(
     tried = [Trial(source([]), "invalid", None, "5 does not divide 7")] * 2
     tried += [Trial(source([]), "died", None, "timeout"), Trial(source([]), "adapted", 2e-3)]
     trials = {kernel(conv).workload: tried, kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
+    monkeypatch.setattr(common, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 0
     text = capsys.readouterr().out
@@ -209,7 +179,7 @@ def test_a_transfer_without_a_schedule_has_nothing_to_compare(
     log, tmp_path, opened, monkeypatch, capsys
 ):
     trials = {kernel(conv).workload: [], kernel(dense).workload: []}
-    monkeypatch.setattr(search, "transfer_to", lambda *_, **__: trials)
+    monkeypatch.setattr(common, "transfer_to", lambda *_, **__: trials)
     given = ["transfer", "net.onnx", "--from", log, "--log", tmp_path / "new"]
     assert main(["tt", *map(str, given)]) == 1
     assert "not compared" not in capsys.readouterr().out
@@ -247,10 +217,7 @@ def test_user_errors_name_the_file_and_what_to_do(tmp_path, log, capsys):
         (["distil", tmp_path / "absent", "-o", tmp_path / "out"], "absent: No such file"),
         (["info", tmp_path / "no.onnx"], "no.onnx cannot be read as an ONNX model"),
         (["info", tmp_path / "gone.onnx"], "gone.onnx cannot be read"),
-        (
-            ["info", net(tmp_path / "open.onnx", 0, (1, 16, "h", "w"))],
-            "--shape x=",
-        ),
+        (["info", net(tmp_path / "open.onnx", 0, (1, 16, "h", "w"))], "--shape x="),
     ]:
         assert words in answer(capsys, *arguments, code=1)["error"]
     found = answer(capsys, "distil", log, "-o", log, code=2)
@@ -360,17 +327,6 @@ def test_weights_in_files_beside_a_model_are_needed(tmp_path):
     text = why_no_model(path)
     assert text.startswith("keeps weights in files beside it, and these cannot be read (")
     assert text.endswith("); copy them into its folder, or export it again")
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["--shape", "x"], ["--shape", "x=a"], ["--best", "0"], ["--seconds", "nan"], []],
-    ids=str,
-)
-def test_wrong_arguments_are_2(arguments, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(["tt", "transfer", "net.onnx", "--from", "log", *arguments])
-    assert ended.value.code == 2 and ": error: " in capsys.readouterr().err
 
 
 def test_a_search_without_its_cost_model_says_what_to_do(tmp_path, monkeypatch, capsys):

@@ -3,13 +3,15 @@
 transfers gained beside a search, who was the best source, and a picture."""
 
 import argparse
+import contextlib
 import dataclasses
+import io
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 from tt_runs import SHAPE, answer, net
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.cli.tt import compare, many
 from tvm.relay.collage.cli.tt.gain import Gain, Side
 from tvm.relay.collage.cli.tt.many import GainRow
@@ -19,6 +21,7 @@ from tvm.relay.collage.tuning.ansor_kernel import AnsorKernel
 from tvm.relay.collage.tuning.model import Model
 from tvm.relay.collage.tuning.transfer.log import note_trial, read_ansor, trial_key, trials_of
 from tvm.relay.collage.tuning.transfer.sources import sources_of
+from tvm_collage.cli import main
 
 LIMITS = ["--seconds", 250, "--progress", "quiet", *SHAPE]
 MEASURED = ["--rounds", 3, "--progress", "quiet", *SHAPE]
@@ -29,27 +32,67 @@ def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("pipeline")
 
 
+SEARCH = ["--trials", 2, "--search-model", "random", *LIMITS]
+
+
 @pytest.fixture(scope="module")
-def pipeline(folder):
-    """Two nets, a search of each, and the large one's schedules on the small one."""
+def steps(folder):
+    """What each step answered of two nets' pipeline: a search of each, and the large one's
+    schedules on the small one."""
     nets = {
         name: net(folder / f"{name}.onnx", size) for name, size in (("large", 12), ("small", 6))
     }
     logs = {name: folder / f"{name}.jsonl" for name in (*nets, "moved")}
 
     def run(action, *arguments):
-        assert main(["tt", action, *map(str, (*arguments, *LIMITS)), "--json"]) == 0
+        with contextlib.redirect_stdout(io.StringIO()) as told:
+            assert main(["tt", action, *map(str, arguments), "--json"]) == 0
+        return json.loads(told.getvalue())
 
-    search = ["--trials", 2, "--search-model", "random"]
-    run("autoschedule", nets["large"], "--log", logs["large"], *search)
-    run("transfer", nets["small"], "--from", logs["large"], "--log", logs["moved"])
-    run("autoschedule", nets["small"], "--log", logs["small"], *search)
-    return nets, logs
+    transfer = ["--from", logs["large"], "--choose", "--log", logs["moved"], *LIMITS]
+    return SimpleNamespace(
+        nets=nets,
+        logs=logs,
+        large=run("autoschedule", nets["large"], "--log", logs["large"], *SEARCH),
+        moved=run("transfer", nets["small"], *transfer),
+        small=run("autoschedule", nets["small"], "--log", logs["small"], *SEARCH),
+    )
+
+
+@pytest.fixture
+def pipeline(steps):
+    return steps.nets, steps.logs
+
+
+def test_from_a_search_of_one_net_to_schedules_of_another(steps, tmp_path, capsys):
+    found, log = steps.large, steps.logs["large"]
+    assert found["seconds"] > 0 and len(read_ansor(log)) == 2
+    assert (found["kernels"], found["searched"], found["failed"]) == (1, 1, {})
+    assert (found["ended"], found["late"]) == ("trials", 0)
+    search = ["autoschedule", steps.nets["large"], *SEARCH, "--log"]
+    assert answer(capsys, *search, log) == found and len(read_ansor(log)) == 2
+    best = tmp_path / "best.jsonl"
+    assert answer(capsys, "distil", log, "-o", best) == {"trials": 2, "kept": 1}
+    [row] = answer(capsys, "info", best)["kernels"]
+    assert (row["trials"], row["share_of_class"]) == (1, 1.0) and row["seconds"] > 0
+    scores = answer(capsys, "choose", steps.nets["small"], "--from", best, *SHAPE)
+    assert scores == {str(best): 1.0}
+    found = steps.moved
+    assert (found["kernels"], found["served"], found["outcomes"]) == (1, 1, {"adapted": 1})
+    [trial] = read_ansor(steps.logs["moved"])
+    assert trial.seconds == found["rows"][0]["seconds"] and "6, 6" in trial.workload
+    # A log of another tool does not say what its kernels are; the advice about it is right.
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_text("".join(f"{line.text}\n" for line in read_ansor(log)))
+    transfer = ["transfer", steps.nets["small"], "--log", tmp_path / "new", "--from", foreign]
+    assert "no schedule in" in answer(capsys, *transfer, *LIMITS, code=1)["error"]
+    found = answer(capsys, *search, foreign, "--trials", 1)
+    assert found["searched"] == 1 and len(read_ansor(foreign)) == 2
+    assert answer(capsys, *transfer, *LIMITS)["served"] == 1
 
 
 def test_compare_measures_whole_models_and_plot_draws_what_it_wrote(pipeline, folder, capsys):
     nets, logs = pipeline
-    capsys.readouterr()
     given = ["--transferred", logs["moved"], "--ansor", logs["small"], "-o", folder / "gain.json"]
     found = answer(capsys, "compare", nets["small"], *given, *MEASURED)
     assert found == json.loads((folder / "gain.json").read_text())
@@ -66,10 +109,9 @@ def test_compare_measures_whole_models_and_plot_draws_what_it_wrote(pipeline, fo
 
 def test_a_search_stops_at_the_transfers_time_or_when_it_matches(pipeline, folder, capsys):
     nets, logs = pipeline
-    capsys.readouterr()
     brief = folder / "brief.jsonl"
     note_trial(brief, "a", {"outcome": "invalid", "seconds": None, "reason": "", "took": 1e-3})
-    search = [nets["small"], "--trials", 9, "--search-model", "random", *LIMITS]
+    search = [nets["small"], *SEARCH, "--trials", 9]
     found = answer(
         capsys, "autoschedule", *search, "--log", logs["large"], "--same-time", brief, code=1
     )
@@ -88,7 +130,6 @@ def test_a_search_stops_at_the_transfers_time_or_when_it_matches(pipeline, folde
 def test_many_tells_what_the_heuristic_chose_and_what_was_best(pipeline, folder, capsys):
     """From another model's log and from both pooled, of which the model's own is left out."""
     nets, logs = pipeline
-    capsys.readouterr()
     given = ["--from", logs["large"], logs["small"], "--runs", 2, "-o", folder / "many"]
     many = ["many", nets["small"], *given, "--rounds", 3, *LIMITS]
     late = answer(capsys, *many, "--seconds", 1e-3)
@@ -162,7 +203,6 @@ def test_a_log_of_another_name_with_the_models_own_kernels_is_named(caplog):
 
 def test_kernels_and_schedules_can_be_left_out(pipeline, folder, capsys):
     nets, logs = pipeline
-    capsys.readouterr()
     given = ["transfer", nets["small"], "--from", logs["large"], "--best", 2, *LIMITS]
     found = answer(capsys, *given, "--log", folder / "few.jsonl", "--schedules", 1)
     assert found["kernels"] == 1 and sum(found["outcomes"].values()) == 1
@@ -174,10 +214,8 @@ def test_kernels_and_schedules_can_be_left_out(pipeline, folder, capsys):
 
 def test_user_errors_of_comparing(pipeline, folder, capsys):
     nets, logs = pipeline
-    capsys.readouterr()
     (folder / "no.json").write_text("{}")
     empty = ["--transferred", folder / "absent", "--ansor", logs["small"]]
-    limits = ["--trials", 2, "--search-model", "random", *LIMITS]
     for arguments, words in [
         (["compare", nets["small"], *empty, *MEASURED], "absent: No such file"),
         (
@@ -186,7 +224,7 @@ def test_user_errors_of_comparing(pipeline, folder, capsys):
             "wrote",
         ),
         (
-            ["autoschedule", nets["small"], "--log", folder / "x", *limits]
+            ["autoschedule", nets["small"], "--log", folder / "x", *SEARCH]
             + ["--same-time", logs["large"]],
             "large.jsonl has no trials of a transfer: name what `collage tt transfer` wrote",
         ),
@@ -214,24 +252,22 @@ def test_rows_that_are_none_are_measured_again_and_counted(tmp_path, caplog):
     file.write_text(json.dumps(row.to_json(), allow_nan=False))
     assert many._known(file) and not caplog.records
     assert found == {row.question: row}
-    assert many._choice("net", list(found.values())).Summary() == (
-        "net: chosen log 1.500, best log 1.500"
-    )
-    assert many._choice("net", []).Summary() == "net: nothing to choose of"
+    chosen = many.choice("net", list(found.values()))
+    assert many.choice_text("net", chosen) == "net: chosen log 1.500, best log 1.500"
+    assert many.choice_text("net", many.choice("net", [])) == "net: nothing to choose of"
 
 
 def test_what_failed_ends_many_with_1_and_is_made_again_by_the_next_run(
     pipeline, tmp_path, monkeypatch, capsys
 ):
     nets, logs = pipeline
-    capsys.readouterr()
     outcomes = [(None, "large: crashed"), (Interval(1.5, 1.4, 1.6), "")]
 
     def rows_of(path, asked, options):
         [question] = asked
-        return [GainRow(*question, 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
+        return [GainRow(*vars(question).values(), 1.0, 1, 1, 3.0, *outcomes.pop(0))], {}
 
-    monkeypatch.setattr(many, "_rows_of", rows_of)
+    monkeypatch.setattr(many, "rows_of", rows_of)
     given = ["many", nets["small"], "--from", logs["large"], "-o", tmp_path]
     [row] = answer(capsys, *given, code=1)["rows"]
     assert (row["speedup"], row["failure"]) == (None, "large: crashed")
@@ -244,7 +280,6 @@ def test_what_failed_ends_many_with_1_and_is_made_again_by_the_next_run(
 def test_a_row_says_what_failed(pipeline, tmp_path, monkeypatch, name, capsys):
     """Of a model that could not be timed untuned nothing can be said, however fast it is else."""
     nets, logs = pipeline
-    capsys.readouterr()
 
     def compare_records(candidate, records, *_, **more):
         assert list(records) == ["large"]
@@ -264,7 +299,6 @@ def test_a_row_says_what_failed(pipeline, tmp_path, monkeypatch, name, capsys):
 @pytest.mark.parametrize("failed", [[], ["ansor"]], ids=str)
 def test_a_side_that_failed_ends_compare_with_1(pipeline, failed, monkeypatch, capsys):
     nets, logs = pipeline
-    capsys.readouterr()
     sides = [
         Side(name, 1.0, None, None, "crashed: signal 11")
         if name in failed

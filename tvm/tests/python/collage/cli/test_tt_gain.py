@@ -93,10 +93,7 @@ def test_a_search_that_never_matches_says_how_long_it_was(logs, monkeypatch, tmp
 
 @pytest.mark.parametrize(
     ("transferred", "share"),
-    [
-        (Interval(1.5, 1.4, 1.6), (0.5, 0.2, 1.2)),
-        (Interval(0.9, 0.8, 1.1), (-0.1, -0.4, 0.2)),
-    ],
+    [(Interval(1.5, 1.4, 1.6), (0.5, 0.2, 1.2)), (Interval(0.9, 0.8, 1.1), (-0.1, -0.4, 0.2))],
     ids=str,
 )
 def test_the_share_is_as_sure_as_both_speed_ups(transferred, share):

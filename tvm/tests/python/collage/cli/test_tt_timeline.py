@@ -5,12 +5,7 @@ import json
 
 import pytest
 from transfer_nets import conv, dense, kernel, source
-from tvm.relay.collage.cli.tt.timeline import (
-    lines_within,
-    model_seconds,
-    seconds_to_match,
-    timeline,
-)
+from tvm.relay.collage.cli.tt.timeline import goal_of, lines_within, seconds_to_match, timeline
 from tvm.relay.collage.tuning.tuner import Line
 
 
@@ -36,10 +31,10 @@ def test_logs_that_do_not_say_when_take_no_time():
 def test_a_model_takes_what_its_kernels_take_with_their_best_trials():
     kernels = [kernel(conv), kernel(dense)]
     trials = [line(0, 1, 3e-3), line(1, 1, 2e-3), line(2, 1, None, dense)]
-    assert model_seconds(kernels, trials) is None
-    assert model_seconds(kernels[:1], trials) == 2e-3
+    assert goal_of(kernels, trials) == (kernels[:1], 2e-3)
+    assert goal_of(kernels[1:], trials) == ([], None)
     trials.append(line(9, 1, 1e-3, dense))
-    assert model_seconds(kernels, trials) == pytest.approx(3e-3)
+    assert goal_of(kernels, trials) == (kernels, pytest.approx(3e-3))
     moments = timeline(trials)
     assert seconds_to_match(kernels, moments, 3e-3) == 10.0
     assert seconds_to_match(kernels, moments, 2e-3) is None

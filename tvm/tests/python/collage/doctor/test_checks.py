@@ -7,8 +7,8 @@ import json
 import pytest
 from tvm.relay.collage import doctor
 from tvm.relay.collage.cli import doctor as cli_doctor
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.doctor.checks import OK, PROBLEM, WARNING
+from tvm_collage.cli import main
 
 DNNL = {"name": "dnnl", "version": "3.2.0", "is_available": True, "reason": ""}
 MKL = {"name": "mkl", "version": "", "is_available": False, "reason": "libmkl_rt.so is missing"}

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Progress on a clock of the test's own: lines of JSON, lines of text, a bar on a terminal."""
 
+import contextlib
 import io
 import json
 import math
@@ -17,7 +18,6 @@ from json_schema import errors
 from tree import ROOT
 from tvm.relay.collage.measure import Cost, Progress, make_progress
 from tvm.relay.collage.messages.progress import (
-    KINDS,
     JsonLines,
     ProgressView,
     TextLines,
@@ -26,6 +26,7 @@ from tvm.relay.collage.messages.progress import (
     phase,
     steps,
 )
+from tvm_collage.words import PROGRESS
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
 
@@ -80,8 +81,8 @@ def test_json_lines_after_the_first_second():
     assert [errors(SCHEMA, line) for line in lines] == [[]] * 3
 
 
-def etas(drive):
-    """Of each state that a phase shows."""
+def etas(updates):
+    """Of each state that a phase shows, whose updates are (second, steps done, steps in all)."""
     found = []
 
     class Recorder(ProgressView):
@@ -90,7 +91,8 @@ def etas(drive):
 
     clock = Clock()
     with phase("guard", Recorder(), clock, every=3600.0) as running:
-        drive(clock, lambda done, total, **how: running.update(done, total, "", {}, **how))
+        for clock.now, done, total, *is_waiting in updates:
+            running.update(done, total, "", {}, *is_waiting)
     return found
 
 
@@ -107,47 +109,17 @@ def test_nothing_is_told_of_the_time_left_where_more_steps_may_come():
 
 
 def test_time_that_others_have_the_cpus_is_no_part_of_the_estimate():
-    def drive(clock, update):
-        update(0, 4)
-        clock.now = 2.0
-        update(1, 4)
-        for _ in range(100):
-            clock.now += 0.02
-            update(1, 4, is_waiting=True)
-        clock.now += 2.0
-        update(2, 4)
-
-    first, *while_waiting, last = etas(drive)
+    waited = [(2.0 + 0.02 * k, 1, 4, True) for k in range(1, 101)]
+    first, *while_waiting, last = etas([(0.0, 0, 4), (2.0, 1, 4), *waited, (6.0, 2, 4)])
     assert first == 6.0 and set(while_waiting) == {None}
     assert last == pytest.approx(4.0, abs=0.05), "as if nobody had been waited for"
 
 
-def test_steps_of_another_kind_are_not_taken_for_those_before():
-    def drive(clock, update):
-        update(0, 2)
-        clock.now = 20.0
-        update(1, 2)
-        clock.now = 40.0
-        update(0, 30)
-        clock.now = 41.0
-        update(1, 30)
-
-    assert etas(drive) == [20.0, None, 29.0]
-
-
-def test_steps_that_were_done_before_are_no_work():
-    """A search that goes on from a log begins behind what the log has."""
-
-    def drive(clock, update):
-        update(90, 100)
-        clock.now = 5.0
-        update(91, 100)
-        clock.now = 10.0
-        update(40, 100)
-        clock.now = 12.0
-        update(41, 100)
-
-    assert etas(drive) == [45.0, None, 118.0]
+def test_steps_of_another_kind_or_done_before_tell_nothing_of_the_time_left():
+    assert etas([(0, 0, 2), (20, 1, 2), (40, 0, 30), (41, 1, 30)]) == [20.0, None, 29.0]
+    # A search that goes on from a log begins behind what the log has.
+    found = etas([(0, 90, 100), (5, 91, 100), (10, 40, 100), (12, 41, 100)])
+    assert found == [45.0, None, 118.0]
 
 
 def test_short_calls_of_a_session_are_no_lines_of_json_each():
@@ -300,10 +272,10 @@ def test_kinds():
     for kind in ("loud", ""):
         with pytest.raises(ValueError, match="one of auto, rich, lines, quiet, json, not"):
             make_view(kind)
-    assert len(KINDS) == 5
+    assert len(PROGRESS) == 5
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", PROGRESS)
 def test_without_a_standard_error_nothing_goes_to_standard_output(monkeypatch, capsys, kind):
     monkeypatch.setattr(sys, "stderr", None)
     clock = Clock()
@@ -314,7 +286,7 @@ def test_without_a_standard_error_nothing_goes_to_standard_output(monkeypatch, c
 
 
 ON_A_TERMINAL = """
-import time
+import os, sys
 from tvm.relay.collage.measure import Cost, Progress
 from tvm.relay.collage.messages.progress import make_view
 
@@ -323,40 +295,41 @@ class Clock:
     def __call__(self):
         return self.now
 
-clock = Clock()
-progress = Progress(make_view({kind!r}), clock)
-progress.begin(2, 7, 5)
-clock.now = 3.0
-for cost in (Cost.estimated(1.0), Cost.failed("crashed", "x")):
-    progress.on_built()
-    progress.on_cost(cost)
-progress.end()
+for kind, colour in (("auto", None), ("rich", None), ("rich", "1"), ("quiet", None)):
+    if colour:
+        os.environ["NO_COLOR"] = colour
+    clock = Clock()
+    progress = Progress(make_view(kind), clock)
+    progress.begin(2, 7, 5)
+    clock.now = 3.0
+    for cost in (Cost.estimated(1.0), Cost.failed("crashed", "x")):
+        progress.on_built()
+        progress.on_cost(cost)
+    progress.end()
+    print("next", file=sys.stderr, flush=True)
 """
 
 
-def on_a_terminal(kind, **variables):
-    """(standard output, what a terminal at standard error gets) of a process that measures."""
+@pytest.fixture(scope="module")
+def terminal():
+    """What a terminal at standard error gets of a process that measures: with "auto", "rich",
+    "rich" without colours, and "quiet". Nothing goes to standard output."""
     ours, theirs = pty.openpty()
     try:
         done = subprocess.Popen(
-            [sys.executable, "-c", ON_A_TERMINAL.format(kind=kind)],
+            [sys.executable, "-c", ON_A_TERMINAL],
             stdout=subprocess.PIPE,
             stderr=theirs,
-            env={**os.environ, "TERM": "xterm", "COLUMNS": "120", **variables},
+            env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
         )
         os.close(theirs)
         shown = b""
-        while True:
-            try:
-                piece = os.read(ours, 4096)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            shown += piece
+        with contextlib.suppress(OSError):  # the other end is closed
+            while piece := os.read(ours, 4096):
+                shown += piece
         out, _ = done.communicate()
-        assert done.returncode == 0, shown.decode()
-        return out, shown.decode()
+        assert (done.returncode, out) == (0, b""), shown.decode()
+        return shown.decode().split("next\r\n")[:-1]
     finally:
         os.close(ours)
 
@@ -410,19 +383,32 @@ def test_a_step_that_tells_nothing_is_told_of():
     assert all((line["step"], line["done"], line["total"]) == ("net.onnx", 0, 1) for line in lines)
 
 
-def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line():
-    out, shown = on_a_terminal("auto")
-    assert out == b""
+def test_auto_is_a_bar_on_a_terminal_that_leaves_the_cursor_and_a_last_line(terminal):
+    shown = terminal[0]
     assert "measuring" in shown and "\u2501" in shown  # the bar itself
     assert "2/2 candidates so far, 7 from memory, 5 from the store, 1 failed" in shown
     assert shown.rindex("\x1b[?25h") > shown.rindex("\x1b[?25l")  # the cursor is back
 
 
-def test_a_bar_has_colours_but_where_nobody_wants_them():
+def test_a_bar_has_colours_but_where_nobody_wants_them(terminal):
     coloured = re.compile(r"\x1b\[(?:[0-9]+;)*(?:3|4|9|10)[0-9](?:;[0-9]+)*m")
-    assert coloured.search(on_a_terminal("rich")[1])
-    assert not coloured.search(on_a_terminal("rich", NO_COLOR="1")[1])
+    assert coloured.search(terminal[1]) and not coloured.search(terminal[2])
 
 
-def test_quiet_is_silent_on_a_terminal_too():
-    assert on_a_terminal("quiet") == (b"", "")
+def test_quiet_is_silent_on_a_terminal_too(terminal):
+    assert terminal[3] == ""
+
+
+def in_steps(kind, seconds):
+    clock, stream = Clock(), io.StringIO()
+    with steps("guard", kind, stream, clock) as on_step:
+        on_step("building plan tvm", 0, 4)
+        clock.now = seconds
+        on_step("measuring", 4, 4)
+    return stream.getvalue()
+
+
+def test_steps_are_told_after_a_second():
+    assert in_steps("lines", 11.0) == "collage: guard: measuring, 4/4, 11 s\n"
+    assert [in_steps(kind, 0.5) for kind in ("auto", "lines", "rich", "json")] == [""] * 4
+    assert in_steps("quiet", 20.0) == ""

@@ -10,7 +10,7 @@ from relay_text import make_backend, parse, partition
 from tree import ROOT
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.options import option_table
-from tvm.relay.collage.options.flags import flag
+from tvm_collage.options import flag
 
 DOCS = ROOT / "docs"
 

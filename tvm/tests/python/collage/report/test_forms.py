@@ -8,9 +8,10 @@ from made_reports import made, made_report, record
 from placement_nets import optimized
 from random_relay import RandomFunction
 from tvm.relay.collage.errors import CollageError, OptionError
-from tvm.relay.collage.report import FORMS, write_form
+from tvm.relay.collage.report import write_form
 from tvm.relay.collage.report.boxes import box_graph, functions_of, plan_names
 from tvm.relay.collage.report.net import Net
+from tvm_collage.words import FORMS
 
 BEGINS = {"html": b"<!DOCTYPE html>", "svg": b"<svg", "pdf": b"%PDF-", "trace": b'{"traceEvents"'}
 

@@ -7,11 +7,11 @@ import json
 import pytest
 from store_files import FAULTS, fill, make_version_1
 from store_rows import FAILED, at, row, sql
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.store import CostStore, Environment, StoreBusyError, StoreReadOnlyError
 from tvm.relay.collage.store.explain import measured_before, of_other_versions
 from tvm.relay.collage.store.key import stored_version
 from tvm.relay.collage.store.row import StoredCost, utc
+from tvm_collage.cli import main
 
 HERE = Environment.here()._asdict() | {"backend_version": stored_version("dnnl")}
 NOW = datetime.datetime.now(datetime.UTC)

@@ -64,19 +64,13 @@ def test_single_quotes_are_none_of_a_value_that_they_keep_whole():
 def test_a_text_is_split(text):
     host, backends = SPLITS[text]
     host = host.replace("HOST", str(collage.host_target()))
-    assert split_target(text, tvmc_target) == (host, backends)
+    assert split_target(text) == (host, backends)
 
 
 def test_a_text_without_a_host_is_for_this_cpu():
     host = str(collage.host_target())
-    assert split_target("cblas, dnnl -winograd=never", tvmc_target) == (
-        host,
-        ["cblas", "dnnl -winograd=never"],
-    )
-    assert split_target("compute-library, dnnl", tvmc_target) == (
-        f"compute-library, {host}",
-        ["dnnl"],
-    )
+    assert split_target("cblas, dnnl -winograd=never") == (host, ["cblas", "dnnl -winograd=never"])
+    assert split_target("compute-library, dnnl") == (f"compute-library, {host}", ["dnnl"])
     with under_way(Compilation()) as compilation:
         target, _ = tvmc_target.target_from_cli("dnnl")
     assert str(target) == host and [each.kind.name for each in compilation.backends] == ["dnnl"]
@@ -85,7 +79,7 @@ def test_a_text_without_a_host_is_for_this_cpu():
 def test_a_file_is_tvmcs(tmp_path):
     file = tmp_path / "dnnl"
     file.write_text("llvm")
-    assert split_target(str(file), tvmc_target) == (str(file), [])
+    assert split_target(str(file)) == (str(file), [])
 
 
 def test_a_compilation_has_the_backends_and_tvmc_the_rest():
@@ -113,10 +107,7 @@ def test_errors_are_those_of_a_target_list(text, error):
 
 @pytest.mark.parametrize("text", ["", ", ,", "llvm, llvm -mcpu=x86-64-v2"])
 def test_no_host_or_two_are_errors_too(text):
-    with (
-        under_way(Compilation()),
-        pytest.raises((collage.CollageError, TVMCException)) as error,
-    ):
+    with under_way(Compilation()), pytest.raises((collage.CollageError, TVMCException)) as error:
         tvmc_target.target_from_cli(text)
     assert str(error.value).count("\n") == 0
 

@@ -28,9 +28,9 @@ from tvm.driver.tvmc.main import _main
 from tvm.driver.tvmc.pass_config import parse_configs
 from tvm.relay import collage
 from tvm.relay.collage import importer
-from tvm.relay.collage.cli import main as collage_command
 from tvm.relay.collage.options import option_table
 from tvm.relay.collage.tvmc import compiler as collage_compiler
+from tvm_collage.cli import main as collage_command
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
@@ -87,18 +87,19 @@ def built(model, tmp_path_factory):
 
 
 @pytest.fixture
-def targets_of(monkeypatch):
-    """The --target that tvmc's compile_model would get; nothing is compiled."""
+def stopped(monkeypatch):
+    """The --target and the options that tvmc's compile_model would get of a command line; nothing
+    is compiled."""
 
     def run(*arguments):
         seen = []
 
         def stop(_, target, **__):
-            seen.append(target)
+            seen.append((target, parse_configs([])))
             raise collage.CollageError("enough")
 
         monkeypatch.setattr(tvmc_compiler, "compile_model", stop)
-        done = call("compile", *arguments)
+        done = call(*arguments)
         assert (done.code, done.err) == (4, "Error: enough\n")
         return seen[0]
 
@@ -161,8 +162,16 @@ def test_dumps_are_of_the_whole_library_though_constants_have_no_source(built):
     assert "nn.conv2d" in (built.folder / "net.tar.relay").read_text()
 
 
-def check_replay(built, model, monkeypatch, *arguments):
-    """Compile with the saved placement, which needs no measuring."""
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "--collage --collage-placement {}",
+        "--pass-config relay.collage.enable_collage=1 --pass-config relay.collage.placement={} "
+        "--pass-config relay.collage.guard=false",
+    ],
+)
+def test_a_placement_is_used_again_without_measuring(built, model, monkeypatch, arguments):
+    arguments = arguments.format(built.folder / "placement.json").split()
     monkeypatch.setattr("tvm.relay.collage.optimizer.open_session", pytest.fail)
     monkeypatch.setattr("tvm.relay.collage.plans.whole_plans.guard", pytest.fail)
     target = ["--target", f"{HOST}, dnnl -winograd=never"]
@@ -175,17 +184,6 @@ def check_replay(built, model, monkeypatch, *arguments):
         names = ["mod.so", "mod.json", "mod.params", "collage_report.json.gz"]
         assert again.getnames() == first.getnames() == names
         assert again.extractfile("mod.json").read() == first.extractfile("mod.json").read()
-
-
-def test_a_placement_is_used_again(built, model, monkeypatch):
-    file = built.folder / "placement.json"
-    check_replay(built, model, monkeypatch, "--collage", "--collage-placement", file)
-
-
-def test_pass_config_alone_does_the_same(built, model, monkeypatch):
-    texts = ["enable_collage=1", f"placement={built.folder}/placement.json", "guard=false"]
-    pairs = [("--pass-config", f"relay.collage.{text}") for text in texts]
-    check_replay(built, model, monkeypatch, *sum(pairs, ()))
 
 
 def test_a_program_compiles_for_the_vm(built, model, tmp_path):
@@ -203,7 +201,7 @@ def test_a_program_compiles_for_the_vm(built, model, tmp_path):
     assert package.collage.plan and [value.shape for value in outputs.values()] == [x.shape]
 
 
-def test_every_option_goes_through_pass_config_and_through_its_flag(model, monkeypatch):
+def test_every_option_goes_through_pass_config_and_through_its_flag(model, monkeypatch, stopped):
     wanted = {
         f"relay.collage.{row.name}": changed(row.name, row.default)
         for row in option_table()
@@ -214,14 +212,6 @@ def test_every_option_goes_through_pass_config_and_through_its_flag(model, monke
         for key, value in wanted.items()
     }
     assert parse_configs([f"{key}={text}" for key, text in texts.items()]) == wanted
-
-    seen = []
-
-    def stop(*_, **__):
-        seen.append(parse_configs([]))
-        raise collage.CollageError("enough")
-
-    monkeypatch.setattr(tvmc_compiler, "compile_model", stop)
     monkeypatch.setattr("tvm.relay.collage.tvmc.compiler.check_file_path", lambda *_: None)
     flags = []
     for key, value in wanted.items():
@@ -230,9 +220,8 @@ def test_every_option_goes_through_pass_config_and_through_its_flag(model, monke
             flags.append(flag if value else "--no-" + flag[2:])
         else:
             flags += [flag, texts[key]]
-    done = call("compile", "--collage", "--target", "llvm", model, *SHAPES, *flags)
-    assert done.err == "Error: enough\n"
-    assert seen == [wanted]
+    given = ("compile", "--collage", "--target", "llvm", model, *SHAPES, *flags)
+    assert stopped(*given) == ("llvm", wanted)
 
 
 def test_lists_are_joined_and_stocks_own_configs_are_read_beside_ours():
@@ -251,33 +240,37 @@ def test_lists_are_joined_and_stocks_own_configs_are_read_beside_ours():
     }
 
 
-def test_a_config_file_has_defaults_of_ours(model, tmp_path, monkeypatch):
+def test_a_config_file_has_defaults_of_ours(model, tmp_path, stopped):
     values = {"collage": True, "collage-guard": False, "collage-tune": 3, "collage-verify": "all"}
     config = {"targets": [{"kind": "llvm"}], **values, "collage-tuning-log": "a.log,b.log"}
     (tmp_path / "my.json").write_text(json.dumps(config))
-    seen = []
-
-    def stop(_, target, **__):
-        seen.append((target, parse_configs([])))
-        raise collage.CollageError("enough")
-
-    monkeypatch.setattr(tvmc_compiler, "compile_model", stop)
-    given = ("--target", "llvm", "--collage-verify", "none")
-    assert call("--config", tmp_path / "my.json", "compile", model, *SHAPES, *given).code == 4
+    given = ("compile", model, *SHAPES, "--target", "llvm", "--collage-verify", "none")
+    target, seen = stopped("--config", tmp_path / "my.json", *given)
     wanted = {"guard": False, "tune": 3, "verify": "none", "tuning_log": ["a.log", "b.log"]}
     wanted["original"] = ""
-    assert seen == [("llvm", {f"relay.collage.{name}": each for name, each in wanted.items()})]
+    assert target == "llvm"
+    assert seen == {f"relay.collage.{name}": each for name, each in wanted.items()}
 
 
-def test_defaults_are_this_cpu_and_every_backend_that_can_run(targets_of, model):
+def test_defaults_are_this_cpu_and_every_backend_that_can_run(stopped, model):
     host, *backends = collage.available_targets()
-    found = targets_of("--collage", model, *SHAPES)
+    found, _ = stopped("compile", "--collage", model, *SHAPES)
     assert sorted(found.split(", ")) == sorted([str(host), *(b.kind.name for b in backends)])
     assert "dnnl" in found
 
 
-def test_a_target_that_was_given_is_no_default_though_it_reads_alike(targets_of, model):
-    assert targets_of("--collage", model, *SHAPES, "--target", "llvm") == "llvm"
+@pytest.mark.parametrize(
+    ("given", "target"),
+    [
+        (["llvm"], "llvm"),  # which is no default though it reads alike
+        (
+            [f"cblas, {HOST}, dnnl", "--target-dnnl-winograd", "never"],
+            f"cblas, dnnl -winograd=never, {HOST}",
+        ),
+    ],
+)
+def test_a_target_is_the_given_one_with_attributes_by_flag(stopped, model, given, target):
+    assert stopped("compile", "--collage", model, *SHAPES, "--target", *given)[0] == target
 
 
 def test_warnings_are_on_standard_error(model, monkeypatch, tmp_path):
@@ -290,13 +283,6 @@ def test_warnings_are_on_standard_error(model, monkeypatch, tmp_path):
     done = call("compile", "--collage", "--target", HOST, model, *SHAPES, "-o", tmp_path / "n.tar")
     line = "WARNING:tvm.relay.collage:the machine was busy\n"
     assert (done.out, done.err) == ("", f"{line}Error: enough\n")
-
-
-def test_attributes_by_flag_go_to_their_backend(targets_of, model):
-    target = ["--target", f"cblas, {HOST}, dnnl", "--target-dnnl-winograd", "never"]
-    assert targets_of("--collage", model, *SHAPES, *target) == (
-        f"cblas, dnnl -winograd=never, {HOST}"
-    )
 
 
 @pytest.mark.parametrize("kind", ["autotvm", "ansor"])
@@ -327,7 +313,7 @@ def test_onnx_and_tflite_files(tmp_path):
         assert "collage: runs on tvm: " in done.out
 
 
-def test_only_with_the_flag_is_an_import_the_quick_one(tmp_path, monkeypatch):
+def test_only_with_the_flag_is_an_import_the_quick_one(tmp_path, monkeypatch, stopped):
     file = str(tmp_path / "net.onnx")
     onnx.save(onnx_nets.conv_net(), file)
     opened, quick_import = [], importer.quick_import
@@ -336,14 +322,12 @@ def test_only_with_the_flag_is_an_import_the_quick_one(tmp_path, monkeypatch):
         opened.append(True)
         return quick_import()
 
-    def stop(*_, **__):
-        raise tvmc.TVMCException("enough")
-
     monkeypatch.setattr("tvm.relay.collage.importer.quick_import", opening)
-    monkeypatch.setattr(tvmc_compiler, "compile_model", stop)
-    assert call("compile", file, "--target", "llvm").err == "Error: enough\n" and not opened
-    done = call("compile", "--collage", file, "--target", "llvm", "-o", tmp_path / "net.tar")
-    assert done.err == "Error: enough\n" and opened == [True]
+    with pytest.raises(collage.CollageError, match="enough"):  # of no Collage's command
+        stopped("compile", file, "--target", "llvm")
+    assert not opened
+    stopped("compile", "--collage", file, "--target", "llvm", "-o", tmp_path / "net.tar")
+    assert opened == [True]
 
 
 def test_torchscript_files(tmp_path):

@@ -12,9 +12,10 @@ import tvm
 from tvm import relay
 from tvm._ffi.registry import remove_global_func
 from tvm.relay.op.contrib import register as _tables
+from tvm_collage.words import nearest
 
 from ..costs.rounding import RELATIVE
-from ..errors import BackendUnavailableError, UnknownBackendError, nearest
+from ..errors import BackendUnavailableError, UnknownBackendError
 from ..messages.foreign import last_line
 from ..process_wide.interrupts import carried
 from ..relay_util.external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external

@@ -14,15 +14,10 @@ from typing import Any, TypeAlias
 
 import tvm
 from tvm.target import Target, codegen
+from tvm_collage.words import nearest
 
 from ..compile import host_target
-from ..errors import (
-    BackendUnavailableError,
-    HostTargetError,
-    OptionError,
-    UnknownBackendError,
-    nearest,
-)
+from ..errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 from ..messages.foreign import last_line, unknown_target_kind
 from ..options import CollageOptions
 from ..relay_util.external import is_external

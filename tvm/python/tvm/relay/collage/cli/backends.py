@@ -18,31 +18,12 @@ from typing import Any
 from ..backends import find_backend, get_backend, list_backends, which_was_meant
 from ..backends.interface import Backend, OwnKernels, describe_backend, why_unavailable
 from ..errors import CollageError, OptionError, UnknownBackendError
-from .parser import Commands
 
 # That a row of the whole list names; several backends take a hundred, mostly the same.
 _MOST_OPERATORS = 10
 
 
-def add_parser(commands: Commands) -> None:
-    help = "list the backends: which can run here, why others cannot, what each takes"
-    parser = commands.add_parser("backends", help=help, description=help)
-    parser.add_argument(
-        "name", nargs="*", help="these alone, with all their patterns and operators"
-    )
-    parser.add_argument(
-        "--import",
-        dest="modules",
-        metavar="MODULE",
-        action="append",
-        default=[],
-        help="import a module that registers backends of your own",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def list_all(options: argparse.Namespace) -> int:
     if options.modules:
         sys.path.insert(0, "")  # as for `python -m`: modules of the current folder too
     for module in options.modules:

@@ -32,46 +32,12 @@ from ..messages.progress import OnStep, steps, waiting
 from ..plans.sample_inputs import load_samples
 from ..report import make_console, plan_table, print_titled
 from ..report.facts import best_single, plan_time, ratio_text
-from .building import (
-    BuildRequest,
-    add_build,
-    add_model,
-    is_onnx,
-    library_path,
-    optimized,
-    request_of,
-)
-from .parser import Commands
+from .building import BuildRequest, is_onnx, optimized, request_of
 
 OURS = "collage"
 
 
-def add_parser(commands: Commands) -> None:
-    help = "measure a model with Collage beside onnxruntime and OpenVINO"
-    usage = "%(prog)s MODEL [--library LIB.so] [--shape INPUT=DIMS] [options]"
-    parser = commands.add_parser("bench", help=help, description=help, usage=usage)
-    add_model(parser)
-    parser.add_argument(
-        "--library",
-        type=library_path,
-        metavar="LIB.so",
-        help="this model as it was compiled before, to measure it only",
-    )
-    parser.add_argument(
-        "--rounds", type=_rounds, default=30, help="measured runs of each contestant (30)"
-    )
-    parser.add_argument(
-        "--rtol",
-        type=float,
-        default=1e-3,
-        help="largest error of outputs, relative to the largest output (1e-3)",
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_build(parser)
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def bench_model(options: argparse.Namespace) -> int:
     if not is_onnx(options):
         raise FileError(
             f"{options.model}: onnxruntime and OpenVINO read ONNX files alone: name one"
@@ -159,9 +125,3 @@ def _verdict(rows: Sequence[ComparedPlan]) -> str:
     if ratio.is_bounded and ratio.low <= 1 <= ratio.high:
         return f"{text}; {other} is too close to tell which is faster: {ratio_text(ours)} as fast."
     return f"{text}, {ratio_text(ours)} as fast as the fastest other, {other}."
-
-
-def _rounds(text: str) -> int:
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of rounds, 1 or more")
-    return int(text)

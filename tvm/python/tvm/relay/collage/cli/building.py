@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import argparse
 import logging
-import os
-from collections.abc import Container
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import tvm
 from tvm.target import Target
-from tvm_collage.interrupt import ended_by_interrupt
-from tvm_collage.supervisor import must_end
+from tvm_collage.cli.parser import line_of
+from tvm_collage.supervisor import ended_by_interrupt, must_end
 
 from ..backends.targets import available_targets, host_named, parse_targets, split_targets
 from ..compile.module_check import check_fixed_shapes, shape_flags
@@ -28,58 +25,13 @@ from ..messages.foreign import last_line
 from ..messages.progress import one_step
 from ..optimizer import optimize
 from ..options import CollageOptions
-from ..options.flags import add_flags, values_of
+from ..options.flags import values_of
 from ..plans.placement import Placement
 from ..result import Result
-from .parser import line_of
 
-# Python takes a file NAME.so of the current folder for the module NAME.
-_MODULES = ("collage", "tvm", "tvm_collage")
 # Of fixed shapes alone.
 _WHO = "a library of the command collage, unlike one of relay.vm.compile,"
 _logger = logging.getLogger(__name__)
-
-
-def add_model(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments for the model, and for what it leaves open."""
-    parser.add_argument(
-        "model", type=Path, metavar="MODEL", help="an ONNX file, or another that tvmc reads"
-    )
-    add_shape(parser)
-    parser.add_argument(
-        "--model-format",
-        metavar="NAME",
-        help="onnx, tflite, pytorch, keras, pb, paddle or relay (default: by the file's ending)",
-    )
-
-
-def add_shape(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--shape",
-        metavar="INPUT=DIMS",
-        type=_shape,
-        action="append",
-        default=[],
-        help="sizes of an input that the model leaves open, as x=1,3,224,224",
-    )
-
-
-def add_build(parser: argparse.ArgumentParser, left_out: Container[str] = ()) -> None:
-    """Add the targets, and a flag for each option but those left out."""
-    parser.add_argument(
-        "--backends",
-        metavar="A,B",
-        help="external backends, with attributes as in a target, and a blank behind a comma that "
-        "follows one: 'dnnl -winograd=never, cblas' (default: all that can run here)",
-    )
-    parser.add_argument(
-        "--host", default="", metavar="TARGET", help="the host target (default: this CPU)"
-    )
-    parser.add_argument(
-        "--opt-level", type=int, choices=range(4), default=3, help="TVM's own level (3)"
-    )
-    group = parser.add_argument_group("options of Collage", "See docs/options.md.")
-    add_flags(group, "", left_out)
 
 
 def is_onnx(options: argparse.Namespace) -> bool:
@@ -184,28 +136,3 @@ def optimized(
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(mod, params, targets, chosen, placement=placement, original=original)
-
-
-def library_path(text: str) -> str:
-    """Check the path of a library to write, as an argument's type."""
-    if not text.endswith(".so"):
-        raise argparse.ArgumentTypeError(f"{text!r} is no name of a library: end it in .so")
-    if os.path.basename(text).removesuffix(".so") in _MODULES:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} would hide Python's module of that name from programs that run in its "
-            "folder: give another name"
-        )
-    return os.fspath(text)
-
-
-def _shape(text: str) -> tuple[str, list[int]]:
-    name, equals, dims = text.rpartition("=")
-    try:
-        sizes = [int(dim) for dim in dims.split(",")] if name and equals else []
-    except ValueError:
-        sizes = []
-    if not sizes or min(sizes) < 1:
-        raise argparse.ArgumentTypeError(
-            f"{text!r} is no INPUT=DIMS with sizes of 1 or more, as x=1,3,224,224"
-        )
-    return name, sizes

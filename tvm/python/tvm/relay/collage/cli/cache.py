@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import os
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,39 +17,20 @@ from ..errors import OptionError
 from ..exec.scratch import remove_stale, stale_folders
 from ..messages.progress import one_step
 from ..store import CostStore, StoreError, StoreForeignError, store_path
-from .parser import Commands, add_progress
+from . import tell
 
 # Beside a store's file: what SQLite has not written back yet.
 _WITH_A_STORE = ("", "-wal", "-shm")
 
 
-def add_parser(commands: Commands) -> None:
-    help = "show how much is kept on disk, or remove it"
-    parser = commands.add_parser("cache", help=help, description=help)
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-    for name, run, help in (
-        ("size", _size, "how much there is, and where"),
-        ("clear", _clear, "remove all of it: later searches measure anew"),
-    ):
-        action = actions.add_parser(name, help=help, description=help)
-        action.add_argument("--store", default="", help="the store's file, else the user's own")
-        action.add_argument("--json", action="store_true", help="print JSON")
-        add_progress(action)
-        action.set_defaults(run=run)
-    action.add_argument("--yes", action="store_true", help="do it: without, nothing is removed")
-
-
-def _size(options: argparse.Namespace) -> int:
+def size_all(options: argparse.Namespace) -> int:
     rows = _rows(options)
-    if options.json:
-        print(json.dumps(rows, indent=1))
-    else:
-        print("\n".join(_text(row) for row in rows))
-        print(f"{_megabytes(sum(row['bytes'] for row in rows))} in all")
+    total = f"{_megabytes(sum(row['bytes'] for row in rows))} in all"
+    tell(options, rows, [*map(_text, rows), total])
     return 0
 
 
-def _clear(options: argparse.Namespace) -> int:
+def clear_all(options: argparse.Namespace) -> int:
     path, _ = store_path(options.store)
     _check_is_ours(path)
     rows = [row for row in _rows(options) if row["bytes"]]
@@ -62,10 +41,8 @@ def _clear(options: argparse.Namespace) -> int:
         for file in _files_of(path):
             file.unlink(missing_ok=True)
         remove_stale()
-    if options.json:
-        print(json.dumps({"removed": rows}, indent=1))
-    else:
-        print("\n".join(f"removed {_text(row)}" for row in rows) or "there was nothing to remove")
+    lines = [f"removed {_text(row)}" for row in rows] or ["there was nothing to remove"]
+    tell(options, {"removed": rows}, lines)
     return 0
 
 
@@ -81,19 +58,14 @@ def _check_is_ours(store: Path | None) -> None:
 
 
 def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """List the files of records that there are, with progress: many may be left."""
+    """Return the store of costs, and the folders that killed processes left, which may be many."""
+    path, _ = store_path(options.store)
     with one_step("cache", "adding up sizes", options.progress):
-        return list(_each(options.store))
-
-
-def _each(store: str) -> Iterator[dict[str, Any]]:
-    """Yield the store of costs, and folders that killed processes left."""
-    path, _ = store_path(store)
-    if path is not None:
-        size = sum(map(_bytes, _files_of(path)))
-        yield {"what": "store of measured costs", "path": str(path), "bytes": size}
-    left = sum(_folder_bytes(folder) for folder in stale_folders())
-    yield {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
+        kept = sum(map(_bytes, _files_of(path)))
+        left = sum(_folder_bytes(folder) for folder in stale_folders())
+    rows = [{"what": "store of measured costs", "path": str(path), "bytes": kept}]
+    temporary = {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
+    return [*rows[: path is not None], temporary]
 
 
 def _files_of(store: Path | None) -> list[Path]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import json
 
 from ..compile import build_whole, host_target, prepare
 from ..compile.executors import executor_of
@@ -17,24 +16,11 @@ from ..messages.progress import one_step
 from ..plans.graph_search import EndToEnd
 from ..plans.original import check
 from ..plans.sample_inputs import check_samples, load_samples
-from .building import add_model, load_model
-from .parser import Commands, add_progress
+from . import tell
+from .building import load_model
 
 
-def add_parser(commands: Commands) -> None:
-    help = "compare a model's outputs with those of the runtime that its file is made for"
-    parser = commands.add_parser("check", help=help, description=help)
-    add_model(parser)
-    parser.add_argument(
-        "--sample-inputs", default="", metavar="FILE", help="arrays by input name (.npz)"
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def check_model(options: argparse.Namespace) -> int:
     samples = load_samples(options.sample_inputs, "--sample-inputs")
     with one_step("importing", options.model.name, options.progress):
         mod, params = load_model(options)
@@ -53,5 +39,5 @@ def _run(options: argparse.Namespace) -> int:
     if found.error is None:
         raise ModelError(f"{options.model}: {found.Summary()}")
     told = {**dataclasses.asdict(found), "summary": found.Summary()}
-    print(json.dumps(told, indent=1) if options.json else f"{options.model}: {found.Summary()}")
+    tell(options, told, [f"{options.model}: {found.Summary()}"])
     return 0

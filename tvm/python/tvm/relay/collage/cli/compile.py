@@ -10,89 +10,22 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Callable
 
 from ..files.text import check_file_path, write_report
 from ..messages.progress import one_step
-from ..options import option_table
 from ..plans.placement import Placement
 from ..report import Report, agreement_line, doubt, explained_mark, head_lines
 from ..result import Result
-from .building import add_build, add_model, library_path, optimized, options_of, request_of
+from .building import optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
-from .parser import Commands
-
-# What a build by a decision depends on, which measures nothing.
-_OF_REPLAY = {
-    "accuracy_budget",
-    "log_level",
-    "placement_allow",
-    "report",
-    "tuning_log",
-    "vector_math",
-}
 
 
-def add_parser(commands: Commands) -> None:
-    def add(name: str, run: Callable[..., int], takes: str, help: str) -> argparse.ArgumentParser:
-        usage = f"%(prog)s {takes} [--shape INPUT=DIMS] [options]"  # all flags would fill a screen
-        parser = commands.add_parser(name, help=help, description=help, usage=usage)
-        add_model(parser)
-        parser.set_defaults(run=run)
-        return parser
-
-    parser = add(
-        "compile",
-        _compile,
-        "MODEL -o LIB.so",
-        "compile a model to the fastest library for this machine, which takes minutes",
-    )
-    _add_output(parser)
-    _add_results(parser)
-    add_build(parser, {"placement", "placement_allow"})
-    parser = add(
-        "search",
-        _search,
-        "MODEL",
-        "find the fastest plan as compile does, and write no library",
-    )
-    _add_results(parser)
-    add_build(parser, {"placement", "placement_allow"})
-    parser = add(
-        "replay",
-        _replay,
-        "MODEL PLACEMENT -o LIB.so",
-        "compile a model by a decision that was made before, without measuring",
-    )
-    parser.add_argument("decision", metavar="PLACEMENT", help="a placement, report or library")
-    _add_output(parser)
-    parser.add_argument(
-        "--plan", help="build this plan of a report or library, not the one that ships"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    add_build(parser, {row.name for row in option_table()} - _OF_REPLAY)
-
-
-def _add_output(parser: argparse.ArgumentParser) -> None:
-    help = "the library to write"
-    parser.add_argument(
-        "-o", "--output", type=library_path, required=True, metavar="LIB.so", help=help
-    )
-
-
-def _add_results(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--save-placement", metavar="FILE", help="write the placement of what ships, for replay"
-    )
-    parser.add_argument("--json", action="store_true", help="print JSON")
-
-
-def _compile(options: argparse.Namespace) -> int:
+def compile_model(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
     return _decide(options, options.output)
 
 
-def _search(options: argparse.Namespace) -> int:
+def search_model(options: argparse.Namespace) -> int:
     return _decide(options, "")
 
 
@@ -118,7 +51,7 @@ def _decide(options: argparse.Namespace, library: str) -> int:
     return 0
 
 
-def _replay(options: argparse.Namespace) -> int:
+def replay_model(options: argparse.Namespace) -> int:
     check_file_path(options.output, "--output")
     # Before the model is imported, which may last.
     with one_step("reading", os.path.basename(options.decision), options_of(options).progress):

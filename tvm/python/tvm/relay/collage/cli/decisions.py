@@ -19,10 +19,6 @@ from ..options.named import option
 from ..plans.placement import Placement, SeenPlans, load_placement
 from ..report import Report, read_report
 
-READS = (
-    "a library, which `collage compile MODEL -o LIB.so` writes, or the report or placement that it "
-    "writes with --report or --save-placement"
-)
 _SHOULD_BE = (
     "name a library, report or placement that `collage compile` wrote, or the report that a build "
     "wrote by " + option("report", "the option report") + ", or tvmc by --collage-report"

@@ -7,59 +7,35 @@ Docs: docs/tools.md. Test: doctor/test_checks.py.
 from __future__ import annotations
 
 import argparse
-import json
 import textwrap
 
 from ..doctor import examine, read_machine
 from ..doctor.checks import Finding
 from ..messages.progress import one_step
-from .parser import Commands, add_progress
+from . import tell
 
 _WIDTH = 100
+_TOLD = ("problem", "warning")
 
 
-def add_parser(commands: Commands) -> None:
-    help = "check whether this machine is fit to measure on: cores, noise, backends, store"
-    parser = commands.add_parser("doctor", help=help, description=help)
-    parser.add_argument("--target", default="", help="a host target to check, else the usual one")
-    parser.add_argument("--store", default="", help="the file of the store, else the user's own")
-    parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def examine_machine(options: argparse.Namespace) -> int:
     with one_step("examining", "this machine", options.progress):
         findings = examine(read_machine(options.target, options.store))
     states = [finding.state for finding in findings.values()]
-    if options.json:
-        rows = [{"check": name, **each._asdict()} for name, each in findings.items()]
-        print(json.dumps(rows, indent=1))
-    else:
-        for name, finding in findings.items():
-            print(_row(name, finding))
-        print(", ".join(_counted(states.count(state), state) for state in ("problem", "warning")))
-    bad = {"problem", "warning"} if options.strict else {"problem"}
-    return 1 if bad & set(states) else 0
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' * (count != 1)}"
+    rows = [{"check": name, **each._asdict()} for name, each in findings.items()]
+    counts = (f"{(n := states.count(state))} {state}{'s' * (n != 1)}" for state in _TOLD)
+    tell(options, rows, [*map(_row, findings, findings.values()), ", ".join(counts)])
+    bad = _TOLD if options.strict else _TOLD[:1]
+    return int(any(state in bad for state in states))
 
 
 def _row(name: str, finding: Finding) -> str:
     """Return the finding under its state and name, the advice below it."""
     head = f"{finding.state:<8} {name:<13} "
     indent = " " * len(head)
-    lines = [textwrap.fill(finding.found, _WIDTH, initial_indent=head, subsequent_indent=indent)]
-    if finding.advice:
-        lines.append(
-            textwrap.fill(
-                finding.advice,
-                _WIDTH,
-                initial_indent=f"{indent}-> ",
-                subsequent_indent=f"{indent}   ",
-            )
-        )
-    return "\n".join(lines)
+    texts = {head: finding.found, f"{indent}-> ": finding.advice}
+    return "\n".join(
+        textwrap.fill(text, _WIDTH, initial_indent=begin, subsequent_indent=" " * len(begin))
+        for begin, text in texts.items()
+        if text
+    )

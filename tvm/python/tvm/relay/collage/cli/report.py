@@ -1,67 +1,31 @@
 # SPDX-License-Identifier: Apache-2.0
 """`collage report`: a report that a build wrote (the option `report`), for people: in the terminal
-or as files of other forms.
+or as files of other forms; and `collage explain`: why each part runs where it does.
 
-Docs: docs/report.md. Test: cli/test_report.py.
+Docs: docs/report.md. Test: cli/test_report.py, cli/test_explain.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from pathlib import Path
 
+from tvm_collage.words import FORMS, MOST_BOXES
+
 from ..errors import CollageError, OptionError
-from ..files.text import check_file_path
+from ..files.text import check_file_path, json_text
 from ..messages.progress import one_step
-from ..report import (
-    FORMS,
-    MOST_BOXES,
-    PICTURES,
-    Report,
-    head_lines,
-    print_report,
-    write_form,
-)
-from .decisions import READS, check_decision_path, placement_in, read_decision, write_decision
-from .parser import Commands, add_progress
+from ..report import Report, head_lines, print_report, write_form
+from ..report.explain import explain
+from ..report.explain_lines import explain_lines
+from .decisions import check_decision_path, placement_in, read_decision, write_decision
 
 
-def add_parser(commands: Commands) -> None:
-    help = "show what ships and how fast it is, as text, page or picture"
-    parser = commands.add_parser("report", help=help, description=help)
-    file = "a library, a report or a placement"
-    parser.add_argument("file", type=Path, metavar="FILE", help=file)
-    parser.add_argument(
-        "--details", action="store_true", help="print all plans, parts, failures and reasons"
-    )
-    for form, meaning in FORMS.items():
-        parser.add_argument(f"--{form}", metavar="OUT", type=Path, help=f"write {meaning}")
-    parser.add_argument(
-        "--save-placement", metavar="OUT", type=Path, help="write the plan's placement, for replay"
-    )
-    parser.add_argument("--plan", help="write this plan, not what ships; any that was seen")
-    parser.add_argument("--function", default="", help="draw this function, not the largest")
-    boxes = f"most boxes of parts in a picture ({MOST_BOXES}), which neighbours share; 0: one each"
-    parser.add_argument("--boxes", type=int, metavar="N", help=boxes)
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print the three lines as JSON")
-    parser.reads = READS
-    parser.set_defaults(run=lambda options: _run(parser, options))
-
-
-def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
+def show_report(options: argparse.Namespace) -> int:
     wanted = {form: getattr(options, form) for form in FORMS if getattr(options, form)}
     placement = options.save_placement
-    if (options.function or (options.plan and not placement)) and not wanted:
-        names = ", ".join(f"--{form}" for form in FORMS)
-        parser.error(
-            f"--plan and --function say what to draw: name a file by one of {names}; or a "
-            "plan's placement by --save-placement"
-        )
-    if options.boxes is not None and not wanted.keys() & PICTURES.keys():
-        names = " or ".join(f"--{form}" for form in PICTURES)
-        parser.error(f"--boxes says how many boxes a picture has: name a file by {names}")
     for form, path in wanted.items():
         check_file_path(str(path), f"--{form}")
     if placement:
@@ -104,3 +68,15 @@ def _write(report: Report, wanted: dict[str, Path], options: argparse.Namespace,
 def _tell_of(path: Path, options: argparse.Namespace) -> None:
     if not options.json:
         print(f"wrote {path}")
+
+
+def explain_decision(options: argparse.Namespace) -> int:
+    with one_step("explaining", os.path.basename(options.decision), options.progress):
+        report, plan = read_decision(options.decision)
+        told = explain(
+            report, options.plan or plan, node=options.node, op=options.op, backend=options.backend
+        )
+    is_long = options.node is not None or options.op is not None
+    lines = explain_lines(told, is_long, options.all)
+    print(json_text(told.once()) if options.json else "\n".join(lines))
+    return 0

@@ -7,7 +7,6 @@ Docs: docs/tools.md. Test: cli/test_run.py.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import time
 from typing import Any
@@ -24,40 +23,14 @@ from ..machine.load import LoadMeter
 from ..messages.progress import one_step
 from ..plans.sample_inputs import SampleInputs, load_samples
 from ..report.facts import time_text
-from .parser import Commands, add_progress
+from . import tell
 
 # Timed runs: at least so many, and for so long.
-_LEAST_RUNS, _SECONDS = 10, 2.0
+LEAST_RUNS, MEASURED_SECONDS = 10, 2.0
 _SHOWN = 6
 
 
-def add_parser(commands: Commands) -> None:
-    help = "run a library on given or made-up inputs"
-    parser = commands.add_parser("run", help=help, description=help)
-    parser.add_argument(
-        "library", metavar="LIB", help="a library that `collage compile` or tvmc wrote"
-    )
-    parser.add_argument(
-        "--inputs",
-        default="",
-        metavar="FILE.npz",
-        help="arrays by input name; those left out are made up",
-    )
-    parser.add_argument(
-        "--outputs",
-        default="",
-        metavar="FILE.npz",
-        help="write the outputs there, as output_0, ...",
-    )
-    parser.add_argument("--seed", type=int, default=0, help="seed of inputs that are made up (0)")
-    parser.add_argument("--time", action="store_true", help="say how long a run takes")
-    add_progress(parser)
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.reads = "a library, which `collage compile MODEL -o LIB.so` writes"
-    parser.set_defaults(run=_run)
-
-
-def _run(options: argparse.Namespace) -> int:
+def run_library(options: argparse.Namespace) -> int:
     check_file_path(options.outputs, "--outputs")
     with one_step("running", os.path.basename(options.library), options.progress):
         runner = load_library(options.library).runner()
@@ -70,12 +43,8 @@ def _run(options: argparse.Namespace) -> int:
         info._replace(shape=array.shape)
         for info, array in zip(runner.outputs, outputs, strict=True)
     ]
-    facts: dict[str, Any] = {
-        "outputs": [
-            {"name": info.name, "shape": list(info.shape), "dtype": str(info.dtype)}
-            for info in given
-        ]
-    }
+    outputs_told = [{**info._asdict(), "dtype": str(info.dtype)} for info in given]
+    facts: dict[str, Any] = {"outputs": outputs_told}
     lines = [_shown(info, array) for info, array in zip(given, outputs, strict=True)]
     if options.time:
         with one_step("timing", os.path.basename(options.library), options.progress):
@@ -84,20 +53,15 @@ def _run(options: argparse.Namespace) -> int:
             runs, interval = timed(runner, inputs)
             load = meter.load()
         low, high = (interval.low, interval.high) if interval.is_bounded else (None, None)
-        facts["time"] = {
-            "seconds": interval.value,
-            "low": low,
-            "high": high,
-            "runs": runs,
-            "load": load,
-        }
+        measured = {"seconds": interval.value, "low": low, "high": high}
+        facts["time"] = {**measured, "runs": runs, "load": load}
         lines.append(
             f"{time_text(interval.value, ['busy'] if load else [])} a run"
             + (f" [{format_seconds(low)}, {format_seconds(high)}]" if low and high else "")
             + f", the median of {runs} with its 95 % interval"
             + (f"; others took {load:.0%} of the CPUs: time it again without them" if load else "")
         )
-    print(json.dumps(facts, indent=1) if options.json else "\n".join(lines))
+    tell(options, facts, lines)
     return 0
 
 
@@ -121,8 +85,8 @@ def inputs_for(runner: Runner, given: SampleInputs, seed: int) -> dict[str, np.n
 def timed(runner: Runner, inputs: dict[str, np.ndarray]) -> tuple[int, Interval]:
     """Time it; return the number of runs, and the median of their seconds with its interval."""
     samples: list[float] = []
-    until = time.perf_counter() + _SECONDS
-    while len(samples) < _LEAST_RUNS or time.perf_counter() < until:
+    until = time.perf_counter() + MEASURED_SECONDS
+    while len(samples) < LEAST_RUNS or time.perf_counter() < until:
         began = time.perf_counter()
         runner(inputs)
         samples.append(time.perf_counter() - began)

@@ -11,97 +11,29 @@ import contextlib
 import json
 import logging
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tvm_collage.cli.parser import is_json_lines
+
 from ..candidate.candidate import TUNING
-from ..costs.cost import STATUSES
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path
 from ..machine.environment import vector_bits
 from ..messages.progress import one_step
-from ..store import CostKey, CostStore, StoreError, StoreOlderError, store_path
+from ..store import CostStore, StoreError, StoreOlderError, store_path
 from ..store.explain import explain, measured_before, of_other_versions, summary_lines
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
-from .parser import Commands, add_progress, is_json_lines
+from . import tell
 
 _logger = logging.getLogger(__name__)
 
 
-def add_parser(commands: Commands) -> None:
-    help = "look into the store of measured times, or move them between stores"
-    parser = commands.add_parser("store", help=help, description=help)
-    actions = parser.add_subparsers(metavar="ACTION", required=True)
-
-    def add(name: str, run: Callable[..., int], help: str) -> argparse.ArgumentParser:
-        action = actions.add_parser(name, help=help, description=help)
-        action.add_argument("--store", default="", help="its file, by default the user's own")
-        action.add_argument("--json", action="store_true", help="print JSON")
-        add_progress(action)
-        action.set_defaults(run=run)
-        return action
-
-    _add_filters(add("list", _list, "print costs"))
-    action = add("explain", _explain, "tell which costs serve here and now, and why others do not")
-    _add_filters(action)
-    action.add_argument(
-        "--set",
-        metavar="PART=VALUE",
-        type=_part,
-        action="append",
-        default=[],
-        help=f"ask for another value of a part of the key ({', '.join(CostKey._fields)})",
-    )
-    action = add("export", _export, "write costs as lines of JSON")
-    _add_filters(action)
-    action.add_argument("--output", default="-", help="a file; - is standard output")
-    action.add_argument("--salvage", action="store_true", help="what a damaged file still holds")
-    action.set_defaults(gives_data=True)
-    action = add("import", _import, "add exported costs; of equal keys the newer one stays")
-    action.add_argument("input", help="a file of `collage store export`; - is standard input")
-    action = add("prune", _prune, "remove costs that all of the options apply to, and print them")
-    _add_filters(action)
-    action.add_argument(
-        "--older-than", metavar="DAYS", type=_days, help="measured more than so many days ago"
-    )
-    action.add_argument(
-        "--other-versions",
-        action="store_true",
-        help="measured with another TVM or an older collage, or here with another backend version",
-    )
-    action.add_argument("--dry-run", action="store_true", help="print, and remove nothing")
-    add("check", _check, "read everything, tell whether it is sound")
-    add("shipped", _shipped, "the schedules for TVM's kernels that come with the package")
-
-
-def _add_filters(action: argparse.ArgumentParser) -> None:
-    action.add_argument("candidate", nargs="?", default="", help="a hash, or how it begins")
-    action.add_argument("--backend", default="")
-    action.add_argument("--status", default="", choices=["", *STATUSES], metavar="STATUS")
-
-
 def _filters(options: argparse.Namespace) -> dict[str, str]:
     return {name: getattr(options, name) for name in ("candidate", "backend", "status")}
-
-
-def _part(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or name not in CostKey._fields:
-        raise argparse.ArgumentTypeError(f"{text!r} is no PART=VALUE")
-    return name, value
-
-
-def _days(text: str) -> float:
-    try:
-        days = float(text)
-        if not 0 <= days <= 36500:
-            raise ValueError
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of days from 0 to 36500") from None
-    return days
 
 
 def _path(options: argparse.Namespace) -> Path:
@@ -123,45 +55,38 @@ def _open(options: argparse.Namespace, **how: Any) -> Iterator[CostStore]:
         yield store
 
 
-def _list(options: argparse.Namespace) -> int:
+def list_costs(options: argparse.Namespace) -> int:
     with _open(options, create=False, write=False) as store:
         rows = store.rows(**_filters(options))
-    if options.json:
-        print(json.dumps([row.to_json() for row in rows], indent=1))
-        return 0
-    _print_rows(rows)
     failed = sum(row.cost.is_failure for row in rows)
     busy = sum(row.cost.is_busy for row in rows)
     left = f", {busy} from a busy machine" if busy else ""
-    print(f"{len(rows)} costs, {failed} of them failures{left}; {store.path}")
+    total = f"{len(rows)} costs, {failed} of them failures{left}; {store.path}"
+    tell(options, [row.to_json() for row in rows], [*map(_text, rows), total])
     return 0
 
 
-def _print_rows(rows: Sequence[StoredCost]) -> None:
-    for row in rows:
-        key = row.key
-        backend = f"{key.backend} {key.backend_version}".strip()
-        tuned = json.loads(key.options).get(TUNING, "")
-        label = f"{row.label} with records {tuned}" if tuned else row.label
-        print(key.candidate, row.measured_at[:19], backend, label, row.cost.Summary(), sep="  ")
+def _text(row: StoredCost) -> str:
+    key = row.key
+    backend = f"{key.backend} {key.backend_version}".strip()
+    tuned = json.loads(key.options).get(TUNING, "")
+    label = f"{row.label} with records {tuned}" if tuned else row.label
+    return "  ".join([key.candidate, row.measured_at[:19], backend, label, row.cost.Summary()])
 
 
-def _explain(options: argparse.Namespace) -> int:
+def explain_costs(options: argparse.Namespace) -> int:
     with _open(options, create=False, write=False) as store:
         explained = explain(store.rows(**_filters(options)), dict(options.set))
     if not explained:
         wrong = OptionError if options.candidate else CollageError
         raise wrong("no cost in the store is of these: such candidates were never measured")
-    if options.json:
-        print(json.dumps([item.to_json() for item in explained], indent=1))
-    elif options.candidate:
-        print("\n".join(item.Summary() for item in explained))
-    else:
-        print("\n".join(summary_lines(explained)))
+    texts = [item.Summary() for item in explained]
+    lines = texts if options.candidate else summary_lines(explained)
+    tell(options, [item.to_json() for item in explained], lines)
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
+def export_costs(options: argparse.Namespace) -> int:
     if options.salvage:
         path = _path(options)
         with _working(options, path):
@@ -180,7 +105,7 @@ def _export(options: argparse.Namespace) -> int:
     return 0
 
 
-def _import(options: argparse.Namespace) -> int:
+def import_costs(options: argparse.Namespace) -> int:
     if options.input == "-":
         rows = read_lines(sys.stdin, "standard input")
     else:
@@ -189,15 +114,12 @@ def _import(options: argparse.Namespace) -> int:
     with _open(options) as store:
         changed = store.merge(rows)
     counts = {"read": len(rows), "changed": changed, "store": str(store.path)}
-    print(
-        json.dumps(counts)
-        if options.json
-        else "{read} costs read, {changed} of them new or newer; {store}".format(**counts)
-    )
+    line = f"{len(rows)} costs read, {changed} of them new or newer; {store.path}"
+    tell(options, counts, [line])
     return 0
 
 
-def _prune(options: argparse.Namespace) -> int:
+def prune_costs(options: argparse.Namespace) -> int:
     filters = _filters(options)
     if not (any(filters.values()) or options.other_versions or options.older_than is not None):
         raise OptionError(
@@ -216,29 +138,25 @@ def _prune(options: argparse.Namespace) -> int:
                 store.shrink()
             except StoreError as error:
                 _logger.warning("removed, but the file is as large as it was: %s", error)
-    if options.json:
-        report = {"removed": removed, "rows": [row.to_json() for row in rows]}
-        print(json.dumps({**report, "kept": len(everything) - removed}, indent=1))
-        return 0
-    _print_rows(rows)
+    kept = len(everything) - removed
+    report = {"removed": removed, "rows": [row.to_json() for row in rows], "kept": kept}
     done = f"{len(rows)} would be removed" if options.dry_run else f"{removed} removed"
-    print(f"{len(everything)} costs, {done}; {store.path}")
+    tell(options, report, [*map(_text, rows), f"{len(everything)} costs, {done}; {store.path}"])
     return 0
 
 
-def _shipped(options: argparse.Namespace) -> int:
+def show_shipped(options: argparse.Namespace) -> int:
     path, bits = shipped_log(), vector_bits()
     with _working(options, path):
         facts = made(path) if path else {}
         kernels = shipped_kernels()
-    if options.json:
-        rows = [kernel.to_json() for kernel in kernels]
-        print(json.dumps({"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}))
-    elif path is None:
-        print(f"none for this CPU, whose vectors have {bits} bits")
-    else:
-        print(f"schedules of {len(kernels)} kernels, for vectors of {bits} bits; {path}")
-        print(_made_text(facts))
+    lines = [f"none for this CPU, whose vectors have {bits} bits"]
+    if path is not None:
+        count = f"schedules of {len(kernels)} kernels, for vectors of {bits} bits; {path}"
+        lines = [count, _made_text(facts)]
+    rows = [kernel.to_json() for kernel in kernels]
+    answer = {"file": str(path or ""), "bits": bits, "made": facts, "kernels": rows}
+    tell(options, answer, lines)
     return 0
 
 
@@ -255,7 +173,7 @@ def _made_text(facts: dict[str, Any]) -> str:
     )
 
 
-def _check(options: argparse.Namespace) -> int:
+def check_store(options: argparse.Namespace) -> int:
     count, path = 0, _path(options)
     try:
         with _open(options, create=False, write=False) as store:
@@ -264,10 +182,7 @@ def _check(options: argparse.Namespace) -> int:
         raise  # no fault
     except StoreError as error:
         problems = [str(error)]
-    if options.json:
-        report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
-        print(json.dumps(report, indent=1))
-    else:
-        verdict = "FAULTY" if problems else f"sound, {count} costs"
-        print("\n".join([*problems, f"{path}: {verdict}"]))
+    report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
+    verdict = "FAULTY" if problems else f"sound, {count} costs"
+    tell(options, report, [*problems, f"{path}: {verdict}"])
     return 1 if problems else 0

@@ -7,44 +7,14 @@ Test: costs/test_cost.py.
 from __future__ import annotations
 
 import dataclasses
-import enum
 import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
 
+from tvm_collage.words import CostStatus
+
 from .statistics import median_interval, upper_quartile
-
-
-class CostStatus(enum.StrEnum):
-    """The way in which a cost came about, or what went wrong; in files and reports its text."""
-
-    UNKNOWN = "unknown"
-    MEASURED = "measured"
-    ESTIMATED = "estimated"
-    COMPILE_FAILED = "compile_failed"
-    RUN_FAILED = "run_failed"
-    TIMEOUT = "timeout"
-    CRASHED = "crashed"
-    WRONG_RESULT = "wrong_result"
-    UNSUPPORTED = "unsupported"
-    # Not the candidate's doing: it is in no plan, and whoever asks for it again has it measured
-    # again.
-    MACHINE_FAULT = "machine_fault"
-
-    @classmethod
-    def _missing_(cls, value: object) -> None:
-        raise ValueError(f"unknown cost status {value!r}; one of {', '.join(cls)}")
-
-    @property
-    def has_seconds(self) -> bool:
-        """Return whether a candidate of this status may be part of a plan."""
-        return self in (CostStatus.MEASURED, CostStatus.ESTIMATED)
-
-    @property
-    def is_failure(self) -> bool:
-        return not self.has_seconds and self is not CostStatus.UNKNOWN
-
 
 STATUSES = tuple(CostStatus)
 # Full width of the median's interval, as a share of it, from which a cost is marked as noisy.

@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol, TextIO
 
 from tvm_collage.supervisor import note
+from tvm_collage.words import PROGRESS
 
-KINDS = ("auto", "rich", "lines", "quiet", "json")
 _QUIET_SECONDS = 1.0
 # Between two times that the same is told, so that people see that work goes on.
 _TOLD_SECONDS = 1.0
@@ -157,12 +157,12 @@ def _text(state: State) -> str:
 
 
 def make_view(kind: str = "auto", stream: TextIO | None = None) -> ProgressView:
-    """Make a view on `stream`, by default standard error, of one of KINDS.
+    """Make a view on `stream`, by default standard error, of one of words.PROGRESS.
 
     auto is a bar where the stream is a terminal and rich is installed, else lines of text.
     """
-    if kind not in KINDS:
-        raise ValueError(f"progress is one of {', '.join(KINDS)}, not {kind!r}")
+    if kind not in PROGRESS:
+        raise ValueError(f"progress is one of {', '.join(PROGRESS)}, not {kind!r}")
     stream = stream or sys.stderr
     if stream is None:  # standard error is closed; print() would take standard output instead
         return ProgressView()
@@ -205,15 +205,10 @@ class Phase:
         self._worked = 0.0  # seconds without those, when a step was done last
         self._waited_at: float | None = None  # when it was told last, if nothing was done since
         self._lock = threading.RLock()  # the worker's thread and the teller's both show
-        self._teller: _Teller | None = None
+        self._teller: tuple[threading.Thread, threading.Event] | None = None
 
     def update(
-        self,
-        done: int,
-        total: int,
-        text: str,
-        counts: Mapping[str, Any],
-        is_waiting: bool = False,
+        self, done: int, total: int, text: str, counts: Mapping[str, Any], is_waiting: bool = False
     ) -> None:
         """Tell that so many steps of all are done; `text` and `counts` say it for people and in
         JSON. is_waiting: others have the CPUs, which is told again and again until they let go."""
@@ -231,12 +226,17 @@ class Phase:
             self._last = _Update(done, total, text, counts, is_waiting)
             self._show()
             if self._teller is None and self._began is not None:
-                self._teller = _Teller(self._tell_again, self._every)
+                is_over = threading.Event()
+                thread = threading.Thread(target=self._tell_until, args=(is_over,), daemon=True)
+                self._teller = thread, is_over
+                thread.start()
 
     def pause(self) -> None:
         try:
             if self._teller is not None:
-                self._teller.stop()
+                thread, is_over = self._teller
+                is_over.set()
+                thread.join()
                 self._teller = None
         finally:
             self._hide()
@@ -275,29 +275,12 @@ class Phase:
             self._is_shown = True
             self._view.show(State(self._name, done, total, text, counts, seconds, eta))
 
-    def _tell_again(self) -> None:
-        with self._lock:
-            self._show()
-
-
-class _Teller:
-    """A thread that calls `tell` every so many seconds until it is stopped."""
-
-    def __init__(self, tell: Callable[[], None], every: float) -> None:
-        self._tell, self._every = tell, every
-        self._is_over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._is_over.set()
-        self._thread.join()
-
-    def _run(self) -> None:
+    def _tell_until(self, is_over: threading.Event) -> None:
         # Nobody can be told where standard error is closed.
         with contextlib.suppress(OSError, ValueError):
-            while not self._is_over.wait(self._every):
-                self._tell()
+            while not is_over.wait(self._every):
+                with self._lock:
+                    self._show()
 
 
 class _Update(NamedTuple):
@@ -347,7 +330,7 @@ def steps(
     clock: Callable[[], float] = time.monotonic,
     is_open: bool = False,
 ) -> Iterator[OnStep]:
-    """Yield an OnStep that shows the steps of a phase, as one of KINDS says. is_open: see Phase."""
+    """Yield an OnStep that shows the steps of a phase, by a kind of PROGRESS; see Phase."""
     with phase(name, make_view(kind, stream), clock, is_open) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:

@@ -1,17 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collage's options: one table of names, defaults, ranges and meanings. Docs: docs/options.md."""
 
-from .table import (
-    PREFIX,
-    CollageOptions,
-    Option,
-    check_options,
-    option_table,
-    pass_options,
-    register,
-    split_style,
-    unknown_option,
-)
+from tvm_collage.options import Option, option_table, split_style
+
+from .table import PREFIX, CollageOptions, check_options, pass_options, register, unknown_option
 
 __all__ = [
     "PREFIX",

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Collage's options as flags of a command line and as texts, made from the one table: of `tvmc
-compile --collage-<name>` and of `collage compile --<name>`.
+"""Values of Collage's options given as flags (tvm_collage/options.py), and as texts.
 
 Test: cli/test_compile.py, tvmc/test_tvmc.py.
 """
@@ -11,49 +10,25 @@ import argparse
 from collections.abc import Container
 from typing import Any
 
+from tvm_collage.options import DEST, Option, flag, flag_rows
+
 from ..errors import OptionError
-from . import PREFIX, Option, check_options, option_table
+from . import PREFIX, check_options
 from .named import OptionName, OptionText
 
-_METAVARS: dict[type, str] = {int: "N", float: "X", str: "TEXT", list: "A,B"}
-_SAID_BY_METAVAR = ("a bool", "a str", "a list of str")
 _BOOLS = {"0": False, "1": True, "false": False, "true": True}
-_DEST = "collage_"  # of names in the parsed arguments, and in files of tvmc's --config
-
-
-def add_flags(group: argparse._ArgumentGroup, prefix: str, left_out: Container[str] = ()) -> None:
-    """Add one flag an option, `--<prefix><name>`, but for `enable_collage` and those left out."""
-    for row in _rows():
-        if row.name in left_out:
-            continue
-        kind = type(row.default)
-        more: dict[str, Any] = {}
-        if kind is bool:
-            more["action"] = argparse.BooleanOptionalAction
-        else:
-            more["metavar"] = "FILE" if row.meaning.startswith("file ") else _METAVARS[kind]
-        if kind is list:
-            more["action"] = "append"
-        takes = "" if row.takes in _SAID_BY_METAVAR else f": {row.takes}"
-        meaning = f"{row.meaning}{takes} (default: {shown(row.default)})"
-        group.add_argument(
-            flag(prefix, row.name),
-            dest=f"{_DEST}{row.name}",
-            help=meaning.replace("%", "%%"),
-            **more,
-        )
 
 
 def given_flags(args: argparse.Namespace, prefix: str) -> list[str]:
     """Return the flags that were given, as the user writes them."""
-    return [flag(prefix, row.name) for row in _rows() if _value(args, row) is not None]
+    return [flag(prefix, row.name) for row in flag_rows() if _value(args, row) is not None]
 
 
 def values_of(args: argparse.Namespace, prefix: str) -> dict[str, Any]:
     """Return the options that were given, by name. OptionError names the flag, what it takes and
     what it got."""
     found = {}
-    for row in _rows():
+    for row in flag_rows():
         value = _value(args, row)
         if value is not None:
             is_list = isinstance(row.default, list)
@@ -84,33 +59,16 @@ def as_flags(text: str, given: Container[str]) -> str:
     among the names of its parsed arguments."""
 
     def called(option: OptionName) -> str:
-        if option.name not in given and f"{_DEST}{option.name}" not in given:
+        if option.name not in given and f"{DEST}{option.name}" not in given:
             return option.written
         return f"{flag('', option.name)} {option.value}".rstrip()
 
     return text.with_options(called) if isinstance(text, OptionText) else text
 
 
-def flag(prefix: str, name: str) -> str:
-    return f"--{prefix}" + name.replace("_", "-")
-
-
-def shown(value: object) -> str:
-    """Return a default as a command line has it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, list):
-        return ",".join(value) or "none"
-    return str(value) or "empty"
-
-
-def _rows() -> list[Option]:
-    return [row for row in option_table() if row.name != "enable_collage"]
-
-
 def _value(args: argparse.Namespace, row: Option) -> Any:
     """Return what was given; None for nothing."""
-    return getattr(args, f"{_DEST}{row.name}", None)
+    return getattr(args, f"{DEST}{row.name}", None)
 
 
 def _typed(row: Option, text: str) -> Any:

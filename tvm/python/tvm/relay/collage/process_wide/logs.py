@@ -8,11 +8,12 @@ Test: process_wide/test_logs.py.
 from __future__ import annotations
 
 import contextlib
-import json
 import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
+
+from tvm_collage.words import json_line
 
 from .shared_patch import SharedPatch
 
@@ -70,10 +71,6 @@ class OfCommand(logging.Formatter):
         if record.levelno < logging.WARNING:
             who = f"{record.levelname} {record.name}"
         return f"{who}: {record.getMessage()}"
-
-
-def json_line(kind: str, text: str) -> str:
-    return json.dumps({"kind": kind, "text": text})
 
 
 class _ToStderr:

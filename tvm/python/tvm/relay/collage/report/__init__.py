@@ -2,17 +2,16 @@
 """Reports of what Collage decided and why: a record (record.py), what is said of it (facts.py), and
 its forms: lines and tables in a terminal, a page, pictures, explanations. Test: report/."""
 
+from tvm_collage.words import MOST_BOXES
+
 from .dot import to_dot
 from .facts import agreement_line, doubt, explained_mark, head_lines
-from .forms import FORMS, PICTURES, notebook_html, plot_history, write_form, write_picture
-from .picture import MOST_BOXES
+from .forms import notebook_html, plot_history, write_form, write_picture
 from .record import CostCounts, OriginalAgreement, PlanSearch, Report, read_report
 from .tables import make_console, plan_table, print_decision, print_report, print_titled
 
 __all__ = [
-    "FORMS",
     "MOST_BOXES",
-    "PICTURES",
     "CostCounts",
     "OriginalAgreement",
     "PlanSearch",

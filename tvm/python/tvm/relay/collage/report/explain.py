@@ -8,9 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 
+from tvm_collage.words import did_you_mean
+
 from ..costs.compared import ComparedPlan, Ratio
 from ..costs.statistics import Interval
-from ..errors import FileError, OptionError, did_you_mean
+from ..errors import FileError, OptionError
 from ..plans.names import OP_LEVEL, TVM_ALONE
 from ..views.function_report import GraphNode
 from .explain_nodes import NodeFacts

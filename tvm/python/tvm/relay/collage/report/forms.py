@@ -15,25 +15,19 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tvm_collage.words import MOST_BOXES
+
 from ..errors import CollageError, OptionError
 from ..files.text import check_file_path, write_whole
 from .boxes import check_names
 from .facts import doubt, head_lines
 from .html import to_html
 from .netron import to_netron
-from .picture import MOST_BOXES, Picture, picture_of, to_pdf, to_svg
+from .picture import Picture, picture_of, to_pdf, to_svg
 from .record import PlanSearch, Report
 from .trace import to_trace
 
-# What each form is. A plan that is None is what ships, a function that is "" the one with the most
-# nodes.
-FORMS: Mapping[str, str] = {
-    "html": "a page for a browser, which needs no network",
-    "svg": "a picture of the placed graph",
-    "pdf": "the same as PDF; needs reportlab",
-    "trace": "its parts on a time line, for chrome://tracing or Perfetto",
-    "netron": "the placed graph as ONNX, for Netron to show",
-}
+# A plan that is None is what ships, a function that is "" the one with the most nodes.
 _WRITERS: Mapping[str, Callable[[Report, str | None, str], str | bytes]] = {
     "html": to_html,
     "trace": lambda report, plan, function: json.dumps(to_trace(report, plan, function)),

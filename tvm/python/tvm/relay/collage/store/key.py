@@ -10,6 +10,8 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
+from tvm_collage.words import CostKey
+
 from ..backends import find_backend
 from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..measure.options import MEASURING_VERSION, MeasureOptions
@@ -66,25 +68,6 @@ def measuring_text(options: MeasureOptions) -> str:
     }
     text = str(MEASURING_VERSION)
     return f"{text} {json.dumps(chosen, sort_keys=True)}" if chosen else text
-
-
-class CostKey(NamedTuple):
-    """The key that must be equal for a cost to be used again; meanings in schema.CREATE."""
-
-    candidate: str
-    backend: str
-    backend_version: str
-    target: str
-    device: str
-    cpu: str
-    threads: str
-    options: str
-    tvm: str
-    measuring: str
-
-    def differences(self, other: CostKey) -> list[str]:
-        """Return the names of the parts that differ."""
-        return [name for name in self._fields if getattr(self, name) != getattr(other, name)]
 
 
 class CandidateKeys:

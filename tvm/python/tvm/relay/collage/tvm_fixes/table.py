@@ -97,12 +97,12 @@ _ON_TVMC = {
     "tvmc options": Fix(
         (f"{_TVMC}.pass_config:parse_configs",),
         "it takes no bool, int, float or list of options that are not TVM's own",
-        Scope.TVMC, "tvmc/pass_config.py", "tvmc/test_tvmc.py",
+        Scope.TVMC, "tvmc/compilation.py", "tvmc/test_tvmc.py",
     ),
     "tvmc import": Fix(
         (f"{_TVMC}.frontends:load_model",),
         "a model that cannot be imported is a trace of many lines",
-        Scope.TVMC, "tvmc/frontends.py", "tvmc/test_tvmc.py",
+        Scope.TVMC, "tvmc/compilation.py", "tvmc/test_tvmc.py",
     ),
     "tvmc compile": Fix(
         tuple(f"{_TVMC}.compiler:{name}" for name in (

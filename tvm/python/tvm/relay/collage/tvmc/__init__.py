@@ -11,12 +11,12 @@ from types import ModuleType
 
 def wrap(module: ModuleType) -> None:
     """Put our functions into a module of tvmc that was just executed."""
-    from . import compiler, frontends, pass_config, targets
+    from . import compilation, compiler, targets
 
     ours = {
-        "target": targets,
-        "pass_config": pass_config,
-        "frontends": frontends,
-        "compiler": compiler,
+        "target": targets.wrap,
+        "pass_config": compilation.wrap_pass_config,
+        "frontends": compilation.wrap_frontends,
+        "compiler": compiler.wrap,
     }
-    ours[module.__name__.rpartition(".")[2]].wrap(module)
+    ours[module.__name__.rpartition(".")[2]](module)

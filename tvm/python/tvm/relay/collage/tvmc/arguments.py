@@ -7,15 +7,17 @@ Test: tvmc/test_tvmc.py.
 from __future__ import annotations
 
 import argparse
-import functools
 from collections.abc import Callable
 from typing import Any
+
+from tvm_collage.options import add_flags, shown
 
 from ..backends.targets import available_targets
 from ..integration import OPTION
 from ..options import PREFIX, option_table
-from ..options.flags import add_flags, given_flags, shown, values_of
-from .pass_config import as_tvmc_errors, enables, options_in
+from ..options.flags import given_flags, values_of
+from .compilation import as_tvmc_errors, before, enables, options_in
+from .targets import split_target
 
 # What the file is for in which tvmc's --config has its defaults; it names this host.
 _DEFAULT_HOST = "llvm"
@@ -55,14 +57,14 @@ def is_asked_for(args: argparse.Namespace) -> bool:
     return False
 
 
-def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callable) -> str:
+def target_text(args: argparse.Namespace, config: dict[str, Any]) -> str:
     """Return the value of --target with the attributes that --target-<backend>-<name> set, or,
     where none was given, this CPU and every backend that can run here."""
     text = args.target
     if text is None or isinstance(text, _Unset):
         host, *backends = available_targets(config.get(PREFIX + "accuracy_budget", 0.0))
         text = ", ".join([str(host), *(target.kind.name for target in backends)])
-    theirs, backends = split(text)
+    theirs, backends = split_target(text)
     for flag, name, attribute in _backend_options(args):
         chosen = [k for k, each in enumerate(backends) if each.split()[0] == name]
         if not chosen:
@@ -73,21 +75,18 @@ def target_text(args: argparse.Namespace, config: dict[str, Any], split: Callabl
     return ", ".join([*backends, *filter(None, [theirs])])
 
 
-def with_group(stock: Callable) -> Callable:
-    @functools.wraps(stock)
-    def add_compile_parser(
-        subparsers: Any, main_parser: argparse.ArgumentParser, json_params: Any
-    ) -> Any:
-        made = stock(subparsers, main_parser, json_params)
-        parser = subparsers.choices["compile"]
-        if parser.get_default("target") == _DEFAULT_HOST:
-            parser.set_defaults(target=_Unset(_DEFAULT_HOST))
-        group = parser.add_argument_group("collage", _DESCRIPTION)
-        _add_options(group)
-        _add_backend_options_late(parser, group)
-        return made
-
-    return add_compile_parser
+@before
+def with_group(
+    stock: Callable, subparsers: Any, main_parser: argparse.ArgumentParser, json_params: Any
+) -> Any:
+    made = stock(subparsers, main_parser, json_params)
+    parser = subparsers.choices["compile"]
+    if parser.get_default("target") == _DEFAULT_HOST:
+        parser.set_defaults(target=_Unset(_DEFAULT_HOST))
+    group = parser.add_argument_group("collage", _DESCRIPTION)
+    _add_options(group)
+    _add_backend_options_late(parser, group)
+    return made
 
 
 def _add_options(group: argparse._ArgumentGroup) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import functools
 import inspect
 import logging
 import signal
@@ -30,11 +29,10 @@ from ..messages.foreign import last_line
 from ..options import PREFIX
 from ..tvm_fixes.apply import replace
 from . import arguments
-from .compilation import Compilation, current, under_way
-from .pass_config import enables, options_in
+from .compilation import LOGGER, Compilation, before, current, enables, options_in, under_way
 from .summary import summary_lines
+from .targets import split_target
 
-_logger = logging.getLogger("TVMC")
 _TUNING_LOG = PREFIX + "tuning_log"
 _ORIGINAL = PREFIX + "original"
 # Formats of --dump-code that are of the module, before there is a library.
@@ -49,7 +47,7 @@ def wrap(module: Any) -> None:
         {
             "add_compile_parser": arguments.with_group,
             "drive_compile": _drive_compile,
-            "compile_model": lambda stock: _compile_model(stock, module.save_dumps),
+            "compile_model": _compile_model,
             "build": _build,
         },
     )
@@ -57,26 +55,23 @@ def wrap(module: Any) -> None:
     replace("tvmc parsers", lambda parsers: [ours if each is stock else each for each in parsers])
 
 
-def _drive_compile(stock: Callable) -> Callable:
-    @functools.wraps(stock)
-    def drive_compile(args: argparse.Namespace) -> int:
-        from tvm.driver.tvmc import TVMCException
+@before
+def _drive_compile(stock: Callable, args: argparse.Namespace) -> int:
+    from tvm.driver.tvmc import TVMCException
 
-        if not arguments.is_asked_for(args):
-            args.target = None if args.target is None else str(args.target)
-            return stock(args)
-        try:
-            with _logs_on_stderr():
-                return _drive(stock, args)
-        except KeyboardInterrupt:
-            print("tvmc: interrupted", file=sys.stderr)
-            return INTERRUPTED
-        except (CollageError, OSError) as error:
-            raise TVMCException(str(error)) from error
-        finally:
-            _replace_handler(signal.default_int_handler, end_on_interrupt)
-
-    return drive_compile
+    if not arguments.is_asked_for(args):
+        args.target = None if args.target is None else str(args.target)
+        return stock(args)
+    try:
+        with _logs_on_stderr():
+            return _drive(stock, args)
+    except KeyboardInterrupt:
+        print("tvmc: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except (CollageError, OSError) as error:
+        raise TVMCException(str(error)) from error
+    finally:
+        _replace_handler(signal.default_int_handler, end_on_interrupt)
 
 
 def _replace_handler(old: Callable, new: Callable) -> None:
@@ -105,17 +100,13 @@ def _logs_on_stderr() -> Iterator[None]:
 def _drive(stock: Callable, args: argparse.Namespace) -> int:
     """Run the command with Collage; what can be refused is before anything is imported or
     measured."""
-    from tvm.driver.tvmc import target as tvmc_target
-
-    from .targets import split_target
-
     compilation = Compilation(arguments.config_of(args))
     compilation.config.setdefault(_ORIGINAL, original_of(args.FILE))
     check_file_path(args.output, "--output")
     check_file_path(args.collage_save_placement or "", "--collage-save-placement")
     config = {**options_in(args.pass_config), **compilation.config}
-    args.target = arguments.target_text(args, config, lambda text: split_target(text, tvmc_target))
-    _check_executor(args.executor, args.runtime, split_target(args.target, tvmc_target)[1])
+    args.target = arguments.target_text(args, config)
+    _check_executor(args.executor, args.runtime, split_target(args.target)[1])
     if not args.cross_compiler:
         require_compiler()
     args.pass_config = [*(args.pass_config or []), f"{OPTION}=1"]
@@ -145,40 +136,35 @@ def _check_executor(executor: str, runtime: str, backends: list[str]) -> None:
         )
 
 
-def _compile_model(stock: Callable, save_dumps: Callable) -> Callable:
+@before
+def _compile_model(stock: Callable, *args: Any, **kwargs: Any) -> Any:
     """tvmc.compile, which for a program is the way in, and whose package says what was decided."""
-    signature = inspect.signature(stock)
+    call = inspect.signature(stock).bind(*args, **kwargs)
+    config = options_in(call.arguments.get("pass_context_configs"))
+    if not enables(config):
+        return stock(*args, **kwargs)
+    from tvm.driver.tvmc import TVMCException, compiler
 
-    @functools.wraps(stock)
-    def compile_model(*args: Any, **kwargs: Any) -> Any:
-        call = signature.bind(*args, **kwargs)
-        config = options_in(call.arguments.get("pass_context_configs"))
-        if not enables(config):
-            return stock(*args, **kwargs)
-        compilation = current() or Compilation()
-        if call.arguments.get("dump_offloads"):
-            from tvm.driver.tvmc import TVMCException
-
-            raise TVMCException(
-                "--dump-offloads shows what TVM's composite targets take before a build; what "
-                "Collage places where is in --collage-report"
-            )
-        log = call.arguments.pop("tuning_records", None)
-        if log:
-            logs = {**config, **compilation.config}.get(_TUNING_LOG, [])
-            compilation.config[_TUNING_LOG] = [*logs, log]
-        formats = call.arguments.pop("dump_code", None) or []
-        formats = [formats] if isinstance(formats, str) else formats
-        call.arguments["dump_code"] = [each for each in formats if each in _OF_MODULE]
-        with under_way(compilation):
-            package = stock(*call.args, **call.kwargs)
-        sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
-        save_dumps(package.package_path, sources)
-        package.collage = compilation.built.collage
-        _add_report(package)
-        return package
-
-    return compile_model
+    compilation = current() or Compilation()
+    if call.arguments.get("dump_offloads"):
+        raise TVMCException(
+            "--dump-offloads shows what TVM's composite targets take before a build; what "
+            "Collage places where is in --collage-report"
+        )
+    log = call.arguments.pop("tuning_records", None)
+    if log:
+        logs = {**config, **compilation.config}.get(_TUNING_LOG, [])
+        compilation.config[_TUNING_LOG] = [*logs, log]
+    formats = call.arguments.pop("dump_code", None) or []
+    formats = [formats] if isinstance(formats, str) else formats
+    call.arguments["dump_code"] = [each for each in formats if each in _OF_MODULE]
+    with under_way(compilation):
+        package = stock(*call.args, **call.kwargs)
+    sources = _sources(compilation.built, [each for each in formats if each not in _OF_MODULE])
+    compiler.save_dumps(package.package_path, sources)
+    package.collage = compilation.built.collage
+    _add_report(package)
+    return package
 
 
 def _add_report(package: Any) -> None:
@@ -187,7 +173,7 @@ def _add_report(package: Any) -> None:
     try:
         add_report(package.package_path, package.collage.report)
     except (OSError, ValueError) as error:
-        _logger.error(
+        LOGGER.error(
             "the package %s carries no report, which could not be added: %s",
             package.package_path,
             error,
@@ -210,31 +196,24 @@ def _sources(built: Any, formats: list[str]) -> dict[str, str]:
                 source = module.get_source(name if is_tvms else "")
                 found[name] = found.get(name, "") + source
             except tvm.TVMError as error:
-                _logger.info("no dump of a module %s: %s", module.type_key, last_line(error))
+                LOGGER.info("no dump of a module %s: %s", module.type_key, last_line(error))
     return found
 
 
-def _build(stock: Callable) -> Callable:
-    signature = inspect.signature(stock)
-
-    @functools.wraps(stock)
-    def build(*args: Any, **kwargs: Any) -> Any:
-        compilation = current()
-        if compilation is None:
-            return stock(*args, **kwargs)
-        call = signature.bind(*args, **kwargs)
-        found = call.arguments
-        if not found.get("use_vm"):
-            check_fixed_shapes(
-                found["mod"], found.get("params"), "the graph executor", _input_shapes
-            )
-        # From here on there are processes and files that an exception must clean up.
-        _replace_handler(end_on_interrupt, signal.default_int_handler)
-        found["tvm_target"] = [found["tvm_target"], *compilation.backends]
-        compilation.built = stock(*call.args, **call.kwargs)
-        return compilation.built
-
-    return build
+@before
+def _build(stock: Callable, *args: Any, **kwargs: Any) -> Any:
+    compilation = current()
+    if compilation is None:
+        return stock(*args, **kwargs)
+    call = inspect.signature(stock).bind(*args, **kwargs)
+    found = call.arguments
+    if not found.get("use_vm"):
+        check_fixed_shapes(found["mod"], found.get("params"), "the graph executor", _input_shapes)
+    # From here on there are processes and files that an exception must clean up.
+    _replace_handler(end_on_interrupt, signal.default_int_handler)
+    found["tvm_target"] = [found["tvm_target"], *compilation.backends]
+    compilation.built = stock(*call.args, **call.kwargs)
+    return compilation.built
 
 
 def _input_shapes(fixed: FixedShapes) -> str:

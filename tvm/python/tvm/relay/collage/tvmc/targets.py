@@ -8,12 +8,10 @@ and in what it takes without --collage. Test: tvmc/test_targets.py.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import ModuleType
 from typing import Any, NamedTuple
 
 import tvm
@@ -28,7 +26,7 @@ from ..errors import CollageError
 from ..messages.foreign import last_line
 from ..relay_util.external import is_external
 from ..tvm_fixes.apply import replace
-from .compilation import current
+from .compilation import before, current
 
 # Whether TVM's lists of target kinds and of their options are to be those of TVM alone.
 _is_stock: ContextVar[bool] = ContextVar("collage_tvmc_stock_kinds", default=False)
@@ -37,28 +35,36 @@ _is_stock: ContextVar[bool] = ContextVar("collage_tvmc_stock_kinds", default=Fal
 _ANY_HOST = "llvm"
 
 
-def wrap(module: Any) -> None:
+def wrap(_module: Any) -> None:
     """Put our view into tvm.driver.tvmc.target."""
     names = ("generate_target_args", "reconstruct_target_args", "parse_target", "validate_targets")
     makes: dict[str, Any] = dict.fromkeys(names, _with_stock_kinds)
-    makes["target_from_cli"] = lambda stock: _with_backends(_with_stock_kinds(stock), module)
+    makes["target_from_cli"] = lambda stock: _with_backends(_with_stock_kinds(stock))
     replace("tvmc targets", makes)
     _hide_from_lists()
 
 
-def split_target(text: str, module: ModuleType) -> tuple[str, list[str]]:
+def split_target(text: str) -> tuple[str, list[str]]:
     """Return what of a target text is tvmc's, and the backends in it, in any order.
 
     A file's name and inline JSON, which are one target, are all tvmc's, as are its composite
     targets; a name that nobody knows is taken for a backend's. Where no host is named, it is
     this CPU.
     """
+    from tvm.driver.tvmc import target as module
+
     if os.path.isfile(text) or module.is_inline_json(text):
         return text, []
+    composites = module.get_codegen_names()
+
+    def is_backend(name: str) -> bool:
+        return name not in composites and (
+            name not in Target.list_kinds() or is_external(Target(name))
+        )
+
     theirs, backends = list[str](), list[str]()
     for each in split_targets(text, "--target"):
-        (backends if _is_backend(each.split()[0], module) else theirs).append(each)
-    composites = module.get_codegen_names()
+        (backends if is_backend(each.split()[0]) else theirs).append(each)
     if (theirs or backends) and all(each.split()[0] in composites for each in theirs):
         theirs.append(str(host_target()))
     return ", ".join(theirs), backends
@@ -77,32 +83,26 @@ def make_backends(texts: list[str]) -> list[Target]:
     return targets
 
 
-def _is_backend(name: str, module: ModuleType) -> bool:
-    if name in module.get_codegen_names():
-        return False
-    return name not in Target.list_kinds() or is_external(Target(name))
+@before
+def _with_backends(
+    stock: Callable, target: Any, additional_target_options: Any = None
+) -> tuple[Any, Any]:
+    """Call tvmc's target_from_cli; during a compilation with Collage leave it the backends."""
+    from tvm.driver.tvmc import TVMCException
 
-
-def _with_backends(stock: Callable, module: ModuleType) -> Callable:
-    """tvmc's target_from_cli, which during a compilation with Collage leaves it the backends."""
-
-    @functools.wraps(stock)
-    def target_from_cli(target: Any, additional_target_options: Any = None) -> Any:
-        compilation = current()
-        if compilation is None:
-            return stock(target, additional_target_options)
-        target, backends = split_target(target, module)
-        if not target:
-            raise module.TVMCException("--target is empty: name targets, or leave it out for all")
-        try:
-            compilation.backends = make_backends(backends)
-            return stock(target, additional_target_options)
-        except CollageError:
-            raise
-        except (ValueError, TypeError, tvm.TVMError) as error:
-            raise module.TVMCException(f"--target: {last_line(error)}") from error
-
-    return target_from_cli
+    compilation = current()
+    if compilation is None:
+        return stock(target, additional_target_options)
+    target, backends = split_target(target)
+    if not target:
+        raise TVMCException("--target is empty: name targets, or leave it out for all")
+    try:
+        compilation.backends = make_backends(backends)
+        return stock(target, additional_target_options)
+    except CollageError:
+        raise
+    except (ValueError, TypeError, tvm.TVMError) as error:
+        raise TVMCException(f"--target: {last_line(error)}") from error
 
 
 class StockTargetKind(NamedTuple):
@@ -112,18 +112,14 @@ class StockTargetKind(NamedTuple):
     options: dict[str, str]  # their types by name
 
 
-def _with_stock_kinds(stock: Callable) -> Callable:
+@before
+def _with_stock_kinds(stock: Callable, *args: Any, **kwargs: Any) -> Any:
     """Return a function of tvmc that sees the target kinds of TVM alone."""
-
-    @functools.wraps(stock)
-    def seeing_stock_kinds(*args: Any, **kwargs: Any) -> Any:
-        token = _is_stock.set(True)
-        try:
-            return stock(*args, **kwargs)
-        finally:
-            _is_stock.reset(token)
-
-    return seeing_stock_kinds
+    token = _is_stock.set(True)
+    try:
+        return stock(*args, **kwargs)
+    finally:
+        _is_stock.reset(token)
 
 
 def _hide_from_lists() -> None:
@@ -134,18 +130,16 @@ def _hide_from_lists() -> None:
     kinds = json.loads(get_global_func("collage.StockTargetKinds")())
     stock = {kind.name: kind.options for kind in (StockTargetKind(**fields) for fields in kinds)}
 
-    def listing(list_kinds: Callable) -> Any:
-        @functools.wraps(list_kinds)
-        def listed() -> Any:
-            return list(stock) if _is_stock.get() else list_kinds()
+    def list_kinds(stock_list: Callable) -> list[str]:
+        return list(stock) if _is_stock.get() else stock_list()
 
-        return staticmethod(listed)
+    def options_from_name(stock_options: Callable, kind_name: str) -> dict[str, str]:
+        return dict(stock[kind_name]) if _is_stock.get() else stock_options(kind_name)
 
-    def telling_options(options_from_name: Callable) -> Any:
-        @functools.wraps(options_from_name)
-        def options_of(kind_name: str) -> Any:
-            return dict(stock[kind_name]) if _is_stock.get() else options_from_name(kind_name)
+    def static(ours: Callable) -> Callable:
+        return lambda stock_one: staticmethod(before(ours)(stock_one))
 
-        return staticmethod(options_of)
-
-    replace("target kinds", {"list_kinds": listing, "options_from_name": telling_options})
+    replace(
+        "target kinds",
+        {"list_kinds": static(list_kinds), "options_from_name": static(options_from_name)},
+    )

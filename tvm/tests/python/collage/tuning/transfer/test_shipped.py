@@ -12,7 +12,6 @@ from tuned_choices import judge_as, ship
 from tvm import relay
 from tvm.ir.transform import PassContext
 from tvm.relay.collage import CollageOptions, optimize
-from tvm.relay.collage.cli import main
 from tvm.relay.collage.errors import OptionError
 from tvm.relay.collage.machine import environment
 from tvm.relay.collage.tuning import from_options, load_records
@@ -21,6 +20,7 @@ from tvm.relay.collage.tuning.ansor_kernel import to_comment
 from tvm.relay.collage.tuning.transfer import shipped
 from tvm.relay.collage.tuning.transfer.sources import sources_of
 from tvm.target import Target
+from tvm_collage.cli import main
 
 FIELDS = {
     "measure_seconds": 0.02,

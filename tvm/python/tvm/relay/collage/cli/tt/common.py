@@ -9,14 +9,13 @@ import argparse
 import contextlib
 import dataclasses
 import itertools
-import json
 import logging
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tvm_collage.interrupt import ended_by_interrupt
+from tvm_collage.cli.parser import line_of
+from tvm_collage.supervisor import ended_by_interrupt
 
 from ...backends.targets import host_named
 from ...errors import CollageError, OptionError
@@ -27,72 +26,23 @@ from ...machine.load import LoadMeter
 from ...messages.progress import OnStep, one_step, steps
 from ...tuning import TuningLogError
 from ...tuning.ansor_kernel import AnsorKernel
-from ...tuning.model import Model, one_worker, open_model
+from ...tuning.model import Model, count_untried, one_worker, open_model, transfer_to
 from ...tuning.transfer.log import Source, read_ansor, read_given, tells_of_trials, trials_of
 from ...tuning.transfer.shipped import log_named
 from ...tuning.transfer.sources import scores, shares, sources_of
-from ..building import add_shape
-from ..parser import add_progress, line_of
-
-# add(name, run, help) makes an action's parser.
-AddAction = Callable[[str, Callable[..., int], str], argparse.ArgumentParser]
+from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial
+from .. import tell
 
 _logger = logging.getLogger(__name__)
-
-
-def add_model_file(action: argparse.ArgumentParser) -> None:
-    action.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
-
-
-def add_model(action: argparse.ArgumentParser) -> None:
-    """Add the options of an action that reads a model."""
-    action.add_argument(
-        "--target", default="", metavar="TARGET", help="the host target (default: this CPU)"
-    )
-    add_shape(action)
-
-
-def add_output(action: argparse.ArgumentParser, what: str, help: str) -> None:
-    """Add the option for what an action writes; `what`: a word for it."""
-    action.add_argument("--output", "-o", type=Path, required=True, metavar=what, help=help)
-
-
-def add_trials(action: argparse.ArgumentParser) -> None:
-    """Add the arguments of an action that makes trials."""
-    action.add_argument(
-        "--seconds",
-        type=seconds,
-        default=600.0,
-        metavar="S",
-        help="time for a search or a transfer, all kernels together, in seconds (default: 600)",
-    )
-    add_progress(action)
-
-
-def add_from(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--from",
-        dest="sources",
-        nargs="+",
-        required=True,
-        metavar="LOG",
-        help="logs of Ansor that have the schedules; shipped means those of this package",
-    )
 
 
 def sources_named(options: argparse.Namespace) -> list[Path]:
     """Return the logs that --from names, which can be read. OptionError, TuningLogError."""
     target = host_named(options.target, "--target")
     logs = [Path(log_named(name, target)) for name in options.sources]
-    check_logs(*logs)
-    return logs
-
-
-def check_logs(*logs: Path) -> None:
-    """Raise TuningLogError for what is no log of Ansor, or one without its trials: to be told
-    before minutes of work."""
-    for log in logs:
+    for log in logs:  # what is none is told before minutes of work
         read_given(log)
+    return logs
 
 
 def check_is_of_transfer(log: Path) -> None:
@@ -115,16 +65,6 @@ def check_is_of_search(log: Path) -> None:
         )
 
 
-def add_log(action: argparse.ArgumentParser) -> None:
-    action.add_argument(
-        "--log",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that each trial is appended to; run again with it to go on",
-    )
-
-
 def check_is_no_source(written: Path, sources: Iterable[Path], error: str) -> None:
     """Raise OptionError where a command would write into a log that it reads: what was transferred
     from the log would count among what was found for its model."""
@@ -138,34 +78,6 @@ def check_own_log(options: argparse.Namespace) -> None:
     check_file_path(str(options.log), "--log", is_appended=True)
     if options.log.exists():
         read_ansor(options.log)
-
-
-def add_sources(action: argparse.ArgumentParser) -> None:
-    """Add the arguments of an action that transfers: which schedules are tried."""
-    add_from(action)
-    action.add_argument(
-        "--best",
-        type=positive,
-        default=1,
-        metavar="K",
-        help="how many schedules are taken of each kernel of the logs, the fastest first "
-        "(default: 1)",
-    )
-    action.add_argument(
-        "--schedules",
-        type=positive,
-        metavar="N",
-        help="try at most this many schedules on each kernel, those of the kernels nearest in size "
-        "first (default: all)",
-    )
-    action.add_argument(
-        "--without",
-        metavar="WORD",
-        action="append",
-        default=[],
-        help="leave out kernels whose name contains this word, such as conv2d, by the name that "
-        "`collage tt info --json` tells; may be given several times",
-    )
 
 
 def scores_of(kernels: Sequence[AnsorKernel], logs: Sequence[Path]) -> dict[str, float]:
@@ -244,6 +156,23 @@ def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
             )
 
 
+def transferred(
+    model: Model,
+    sources: Sequence[Source],
+    log: Path,
+    *,
+    options: argparse.Namespace,
+    workers: WorkerPool,
+) -> tuple[dict[str, list[Trial]], int]:
+    """Transfer the sources to a model, whose trials `log` keeps; return the trials by workload, and
+    how many schedules time left untried."""
+    how = TransferOptions(most=options.schedules)
+    transfer = Transfer(sources, log, workers, options=how)
+    with making_trials(workers, options.progress) as on_step:
+        trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
+    return trials, count_untried(model, transfer)
+
+
 def untried_text(count: int) -> str:
     """Return what --seconds, or a fault of the machine, left of a transfer, and what to do about
     it."""
@@ -252,27 +181,10 @@ def untried_text(count: int) -> str:
 
 
 def print_facts(options: argparse.Namespace, facts: dict[str, Any]) -> None:
-    if options.json:
-        print(json.dumps(facts, indent=1))
-    else:
-        print("\n".join(f"{name}: {_text(value)}" for name, value in facts.items()))
+    tell(options, facts, (f"{name}: {_text(value)}" for name, value in facts.items()))
 
 
 def _text(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}: {each}" for key, each in value.items()) or "none"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < math.inf:
-        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
-    return number
-
-
-def positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is less than 1")
-    return number

@@ -7,81 +7,19 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from ...errors import CollageError, OptionError
 from ...files.text import check_file_path, why_no_file, write_whole
 from ...messages.progress import steps
 from ...tuning.model import one_worker
-from ..parser import add_progress
-from .common import (
-    AddAction,
-    add_model,
-    add_model_file,
-    add_output,
-    check_is_of_search,
-    check_is_of_transfer,
-    open_net,
-    positive,
-)
+from .. import tell
+from .common import check_is_of_search, check_is_of_transfer, open_net
 from .gain import Gain, compare_searches
 from .gain_picture import plot_gains
 
 
-def add_actions(add: AddAction) -> None:
-    action = add(
-        "compare",
-        _compare,
-        "measure a model untuned, with transferred schedules, and with Ansor's own schedules after "
-        "the same time and at the end",
-    )
-    add_model_file(action)
-    action.add_argument(
-        "--transferred",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that `collage tt transfer` wrote",
-    )
-    action.add_argument(
-        "--ansor",
-        type=Path,
-        required=True,
-        metavar="LOG",
-        help="the log that `collage tt autoschedule` wrote",
-    )
-    action.add_argument(
-        "--rounds",
-        type=positive,
-        default=30,
-        metavar="N",
-        help="how often each of them is run and measured (default: 30)",
-    )
-    action.add_argument(
-        "--output",
-        "-o",
-        type=Path,
-        metavar="FILE",
-        help="also write the answer to this file as JSON, for `collage tt plot`",
-    )
-    add_model(action)
-    add_progress(action)
-    action = add(
-        "plot", _plot, "draw the speed-ups that compare found, and how they grew with search time"
-    )
-    action.add_argument(
-        "comparisons",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a file that `collage tt compare -o FILE` wrote",
-    )
-    add_output(action, "PICTURE", "the picture to write, as .png or .svg")
-
-
-def _compare(options: argparse.Namespace) -> int:
+def compare_model(options: argparse.Namespace) -> int:
     check_file_path(str(options.output or ""), "--output")
     check_is_of_transfer(options.transferred)
     check_is_of_search(options.ansor)
@@ -98,38 +36,30 @@ def _compare(options: argparse.Namespace) -> int:
             )
     if options.output:
         write_whole(str(options.output), json.dumps(found.to_json(), indent=1) + "\n")
-    if options.json:
-        print(json.dumps(found.to_json(), indent=1))
-    else:
-        print("\n".join(found.lines()))
+    tell(options, found.to_json(), found.lines())
     return int(any(side.speedup is None for side in found.sides))
 
 
-def _plot(options: argparse.Namespace) -> int:
-    gains = [Gain.from_json(_read(path)) for path in options.comparisons]
+def plot_comparisons(options: argparse.Namespace) -> int:
+    gains = [_read(path) for path in options.comparisons]
     try:
         plot_gains(gains, options.output)
     except ImportError as error:  # no matplotlib
         raise CollageError(f"{options.output} was not drawn: {error}") from error
     except ValueError as error:  # no such format
         raise OptionError(f"{options.output} was not drawn: {error}") from error
-    if options.json:
-        print(json.dumps({"picture": str(options.output)}))
-    else:
-        print(options.output)
+    tell(options, {"picture": str(options.output)}, [str(options.output)])
     return 0
 
 
-def _read(path: Path) -> Mapping[str, Any]:
-    """Return what tt compare wrote. CollageError."""
+def _read(path: Path) -> Gain:
+    """Read what tt compare wrote. CollageError."""
     if reason := why_no_file(path):
         raise CollageError(f"{path} cannot be read: {reason}; name what `collage tt compare` wrote")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        Gain.from_json(found)
+        return Gain.from_json(json.loads(path.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CollageError(
             f"{path} is no answer of collage tt compare: name what `collage tt compare -o FILE` "
             "wrote"
         ) from error
-    return found

@@ -30,6 +30,7 @@ UNTUNED = "untuned"
 # A search's first schedules can be a hundred times slower than the best: the ratio of one that is
 # surely slower than this is known well enough after few rounds.
 _GIVE_UP_RATIO = 4.0
+_BUILD_SECONDS = 1200.0
 
 
 def compare_records(
@@ -37,7 +38,6 @@ def compare_records(
     records: Mapping[str, TuningRecords],
     workers: WorkerPool,
     rounds: int = 30,
-    build_seconds: float = 1200.0,
     on_step: OnStep = untold,
 ) -> list[Comparison]:
     """Measure a model as TVM builds it with each of these records and, as UNTUNED, with none; the
@@ -48,12 +48,9 @@ def compare_records(
     """
     require_compiler()
     tuned = {UNTUNED: TuningRecords(), **records}
-    same_as: dict[str, str] = {}
     first: dict[str, str] = {}
-    for name, each in tuned.items():
-        if first.setdefault(each.digest(), name) != name:
-            same_as[name] = first[each.digest()]
-    names = [name for name in tuned if name not in same_as]
+    same_as = {name: first.setdefault(each.digest(), name) for name, each in tuned.items()}
+    names = list(first.values())
     on_wait = waiting(on_step, 0, len(names) + 1)
     with make_scratch() as folder, cpus_for_measuring(on_wait):
         inputs = Path(folder, "inputs.npz")
@@ -61,7 +58,7 @@ def compare_records(
         for done, name in enumerate(names):
             on_step(f"building {name}", done, len(names) + 1)
             library = str(Path(folder, f"{done}.so"))
-            [reply] = workers.run([_job(candidate, tuned[name], library, seconds=build_seconds)])
+            [reply] = workers.run([_job(candidate, tuned[name], library)])
             if reply.outcome != "ok":
                 cost = Cost.failed(CostStatus.COMPILE_FAILED, reply.message)
                 failed.append(Comparison(name, cost))
@@ -70,22 +67,23 @@ def compare_records(
                 save_arrays(str(inputs), random_inputs(reply.value["inputs"], 0))
             contestants.append(Contestant.of_library(name, library, str(inputs)))
         on_step(f"measuring {len(contestants)}", len(names), len(names) + 1)
-        reference = [item.name for item in contestants if item.name == UNTUNED]
-        found = []
         if contestants:
+            reference = [item.name for item in contestants if item.name == UNTUNED]
             right = RightOutputs(references=reference, rtol=1e-3)
             options = RaceOptions(rounds=rounds, give_up_ratio=_GIVE_UP_RATIO)
-            found = compared(contestants, right, options)
-    found = [*found, *failed]
+            found = [*compared(contestants, right, options), *failed]
+        else:
+            found = failed
     by_name = {item.name: item for item in found}
     equals = [
         dataclasses.replace(by_name[other], name=name, same_as=other)
         for name, other in same_as.items()
+        if other != name
     ]
     return [*found, *equals]
 
 
-def _job(candidate: CandidateModule, records: TuningRecords, library: str, seconds: float) -> Job:
+def _job(candidate: CandidateModule, records: TuningRecords, library: str) -> Job:
     options = {**candidate.build_options, **({TUNING: records.named()} if records else {})}
     tuned = dataclasses.replace(candidate, build_options=options, records=records.to_json())
     arguments = {
@@ -95,4 +93,6 @@ def _job(candidate: CandidateModule, records: TuningRecords, library: str, secon
         "seed": 0,
         "why_unavailable": path_of(why_unavailable),
     }
-    return Job("call", {"function": path_of(build_candidate), "arguments": arguments}, seconds)
+    return Job(
+        "call", {"function": path_of(build_candidate), "arguments": arguments}, _BUILD_SECONDS
+    )

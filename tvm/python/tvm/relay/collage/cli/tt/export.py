@@ -9,59 +9,18 @@ from __future__ import annotations
 
 import argparse
 import subprocess
-import sys
 from pathlib import Path
+
+from tvm_collage.cli import export_torch
+from tvm_collage.cli.export_torch import NEEDS
 
 from ...errors import CollageError
 from ...files.text import check_file_path, make_folder
 from ...messages.progress import steps
-from ..parser import add_progress
-from . import export_torch
-from .common import AddAction, add_output, positive, print_facts
-from .export_torch import NETS
-
-_NEEDS = "torch, torchvision and transformers"
+from .common import print_facts
 
 
-def add_actions(add: AddAction) -> None:
-    action = add(
-        "export", _export, "write the nets of Transfer-Tuning's paper as ONNX files, untrained"
-    )
-    add_output(
-        action, "FOLDER", "the folder to write the files to; nets that are there already are kept"
-    )
-    action.add_argument(
-        "--models",
-        type=_names,
-        default=list(NETS),
-        metavar="NAME,NAME",
-        help=f"which nets, of {', '.join(NETS)} (default: all)",
-    )
-    action.add_argument(
-        "--batch",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="how many inputs one run of a net takes (default: 1); with more the file is "
-        "NAME-batchN.onnx",
-    )
-    action.add_argument(
-        "--python",
-        default=sys.executable,
-        help=f"a Python interpreter that has {_NEEDS} (default: the one that runs this command)",
-    )
-    add_progress(action)
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    unknown = [name for name in names if name not in NETS]
-    if unknown or not names:
-        raise argparse.ArgumentTypeError(f"{text!r}: choose of {', '.join(NETS)}")
-    return names
-
-
-def _export(options: argparse.Namespace) -> int:
+def export_nets(options: argparse.Namespace) -> int:
     make_folder(options.output, "--output")
     # A net of another batch is another net, so that what is kept is what was asked for.
     batch = f"-batch{options.batch}" if options.batch > 1 else ""
@@ -89,5 +48,5 @@ def _run(python: str, name: str, batch: int, file: Path) -> None:
         last = (done.stderr.strip() or "no reason given").splitlines()[-1]
         advice = ""
         if "ModuleNotFoundError" in last:
-            advice = f": name by --python an interpreter that has {_NEEDS}"
+            advice = f": name by --python an interpreter that has {NEEDS}"
         raise CollageError(f"{name} cannot be exported by {python}: {last}{advice}")

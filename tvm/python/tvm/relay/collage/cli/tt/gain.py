@@ -7,7 +7,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from ...costs.statistics import Interval
 from ...exec.pool import WorkerPool
@@ -17,7 +17,7 @@ from ...tuning.log import best_lines, load_records, records_of
 from ...tuning.model import Model
 from ...tuning.transfer.log import read_ansor, transfer_seconds
 from .end_to_end import UNTUNED, compare_records
-from .timeline import lines_within, model_seconds, seconds_to_match, timeline
+from .timeline import goal_of, lines_within, seconds_to_match, timeline
 
 TRANSFERRED, SAME_TIME, MATCHING, ANSOR = (
     "transferred",
@@ -27,21 +27,41 @@ TRANSFERRED, SAME_TIME, MATCHING, ANSOR = (
 )
 
 
+class HasSpeedup:
+    """A record, a dataclass, of how many times as fast as untuned a model is."""
+
+    speedup: Interval | None  # untuned over it; None where it could not be built or run
+    failure: str  # the reason why there is none
+
+    def gained(self) -> str:
+        """Return the speed-up for people, or why there is none."""
+        if self.speedup is None:
+            return self.failure
+        return self.speedup.Summary(unit="times as fast as untuned")
+
+    def to_json(self) -> dict[str, Any]:
+        return {**vars(self), "speedup": self.speedup and self.speedup.to_json()}
+
+    @classmethod
+    def from_json(cls, fields: Mapping[str, Any]) -> Self:
+        """Undo to_json. TypeError, ValueError or KeyError for anything else."""
+        speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
+        return cls(**{**fields, "speedup": speedup})
+
+
 @dataclasses.dataclass(frozen=True)
-class Side:
+class Side(HasSpeedup):
     """One way to schedule a model."""
 
     name: str
     search_seconds: float  # how long that took
-    speedup: Interval | None  # untuned over it; None where it could not be built or run
+    speedup: Interval | None
     seconds: float | None  # of one run
-    failure: str = ""  # the reason why there is no speed-up
+    failure: str = ""
 
     def Summary(self) -> str:
-        if self.speedup is None:
-            return f"{self.name}: {self.failure}"
-        gained = self.speedup.Summary(unit="times as fast as untuned")
-        return f"{self.name}: {gained} after {self.search_seconds:.0f} s"
+        after = f" after {self.search_seconds:.0f} s" if self.speedup else ""
+        return f"{self.name}: {self.gained()}{after}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,19 +108,12 @@ class Gain:
         return [f"{self.model}:", *(side.Summary() for side in self.sides), match, *gained]
 
     def to_json(self) -> dict[str, Any]:
-        sides = [
-            {**dataclasses.asdict(side), "speedup": side.speedup and side.speedup.to_json()}
-            for side in self.sides
-        ]
-        return {**dataclasses.asdict(self), "sides": sides, "trials": dict(self.trials)}
+        return {**vars(self), "sides": [side.to_json() for side in self.sides]}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Gain:
         """Undo to_json. TypeError, ValueError or KeyError for anything else."""
-        sides = tuple(
-            Side(**{**side, "speedup": side["speedup"] and Interval.from_json(side["speedup"])})
-            for side in fields["sides"]
-        )
+        sides = tuple(map(Side.from_json, fields["sides"]))
         return cls(**{**fields, "sides": sides})
 
 
@@ -124,9 +137,7 @@ def compare_searches(
     target = model.candidate.target
     goal, searched = read_ansor(transferred), read_ansor(ansor)
     took, moments = transfer_seconds(transferred), timeline(searched)
-    served = {line.workload for line in goal if line.seconds is not None}
-    kernels = [kernel for kernel in model.kernels if kernel.workload in served]
-    wanted = model_seconds(kernels, goal) if kernels else None
+    kernels, wanted = goal_of(model.kernels, goal)
     matching = None if wanted is None else seconds_to_match(kernels, moments, wanted)
     at_last = moments[-1].seconds if moments else 0.0
     cuts = {SAME_TIME: took, MATCHING: matching, ANSOR: at_last}

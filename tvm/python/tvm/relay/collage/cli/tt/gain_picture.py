@@ -41,25 +41,14 @@ def plot_gains(gains: Sequence[Gain], path: str | os.PathLike[str]) -> None:
     bars.set_ylabel("speed-up over untuned")
     bars.legend()
     for gain in gains:
-        searched = [s for s in gain.sides if s.speedup is not None and s.name != TRANSFERRED]
-        searched = sorted(searched, key=lambda side: side.search_seconds)
-        (line,) = times.plot(
-            [side.search_seconds for side in searched],
-            [side.speedup.value for side in searched if side.speedup is not None],
-            "o-",
-            label=f"{gain.model}, Ansor",
-        )
-        for one in gain.sides:
-            if one.name != TRANSFERRED or one.speedup is None:
-                continue
-            times.plot(
-                one.search_seconds,
-                one.speedup.value,
-                "*",
-                color=line.get_color(),
-                markersize=12,
-                label=f"{gain.model}, transferred",
-            )
+        points = {s.name: (s.search_seconds, s.speedup.value) for s in gain.sides if s.speedup}
+        moved = points.pop(TRANSFERRED, None)
+        searched = sorted(points.values(), key=lambda point: point[0])
+        at = [seconds for seconds, _ in searched]
+        (line,) = times.plot(at, [y for _, y in searched], "o-", label=f"{gain.model}, Ansor")
+        if moved is not None:
+            how = {"color": line.get_color(), "markersize": 12}
+            times.plot(*moved, "*", label=f"{gain.model}, transferred", **how)
     times.set_xlabel("seconds of search")
     times.legend()
     figure.savefig(os.fspath(path))

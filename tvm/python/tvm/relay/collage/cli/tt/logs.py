@@ -24,38 +24,11 @@ from ...tuning.log import best_lines, kernels_of
 from ...tuning.transfer.log import read_given
 from ...tuning.transfer.sources import HOW_TO_TELL, are_timed, distil, shares
 from ...tuning.tuner import Line
-from ..parser import add_progress
-from .common import AddAction, add_model, add_output, kernels_of_model, positive, print_facts
+from .common import kernels_of_model, print_facts
 from .kernel_text import texts_of
 
 
-def add_actions(add: AddAction) -> None:
-    action = add("info", _info, "list the kernels of models or of logs, by class")
-    action.add_argument(
-        "input", nargs="+", type=Path, metavar="FILE", help="a model (*.onnx) or a log of Ansor"
-    )
-    add_model(action)
-    add_progress(action)
-    action = add("distil", _distil, "copy the fastest trials of each kernel to a new log")
-    _add_logs(action)
-    add_output(action, "LOG", "the new log to write")
-    action.add_argument(
-        "--best",
-        type=positive,
-        default=1,
-        metavar="K",
-        help="how many trials are kept of each kernel, the fastest first (default: 1)",
-    )
-    action = add("split", _split, "copy the trials of each class of kernels to a log of its own")
-    _add_logs(action)
-    add_output(action, "FOLDER", "the folder to write the logs to, each named after its class")
-
-
-def _add_logs(action: argparse.ArgumentParser) -> None:
-    action.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a log of Ansor")
-
-
-def _info(options: argparse.Namespace) -> int:
+def list_kernels(options: argparse.Namespace) -> int:
     models = [path for path in options.input if path.suffix == ".onnx"]
     logs = [path for path in options.input if path.suffix != ".onnx"]
     for path in models:
@@ -121,7 +94,7 @@ def _joined(
     return list(kernels.values())
 
 
-def _distil(options: argparse.Namespace) -> int:
+def distil_logs(options: argparse.Namespace) -> int:
     lines = [line for path in options.logs for line in read_given(path)]
     best = distil(lines, options.best)
     _write({options.output: best}, options.logs)
@@ -129,7 +102,7 @@ def _distil(options: argparse.Namespace) -> int:
     return 0
 
 
-def _split(options: argparse.Namespace) -> int:
+def split_logs(options: argparse.Namespace) -> int:
     lines = [line for path in options.logs for line in read_given(path)]
     kernels = kernels_of(*options.logs)
     groups: dict[str, list[Line]] = {}

@@ -18,7 +18,7 @@ import logging
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...backends.targets import host_named
 from ...costs.cost import format_seconds
@@ -32,33 +32,31 @@ from ...measure.race.comparison import paired_ratio
 from ...messages.progress import steps
 from ...tuning import load_records
 from ...tuning.ansor_kernel import AnsorKernel
-from ...tuning.model import Model, count_untried, one_worker, transfer_to
+from ...tuning.model import Model, one_worker
 from ...tuning.transfer.log import transfer_seconds
 from ...tuning.transfer.sources import scores, shares, sources_of
-from ...tuning.transfer.transfer import Transfer, TransferOptions, best_of
+from ...tuning.transfer.transfer import best_of
+from .. import tell
 from .common import (
-    AddAction,
-    add_model,
-    add_output,
-    add_sources,
-    add_trials,
     check_is_no_source,
-    making_trials,
     open_net,
-    positive,
     sources_named,
+    transferred,
     untried_text,
     wanted_kernels,
 )
 from .end_to_end import UNTUNED, compare_records
+from .gain import HasSpeedup
 
 _logger = logging.getLogger(__name__)
 
 POOLED = "pooled"
 _RECORDS = "many.jsonl"
+_CHOICES = ("chosen", "best", POOLED)
 
 
-class Question(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Question:
     """A question that a row answers."""
 
     model: str
@@ -71,114 +69,28 @@ class Question(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class GainRow:
+class GainRow(HasSpeedup, Question):
     """The gain of a model from a log."""
 
-    # As in Question.
-    model: str
-    log: str
-    inputs: str  # as in Question, with rounds and runs
-    rounds: int
-    runs: int
     score: float  # what the log promised
     kernels: int  # of the model
     served: int  # those that got a schedule
     search_seconds: float  # the median of the runs
-    speedup: Interval | None  # untuned over it; None where it could not be timed
-    failure: str  # the reason why there is none
+    speedup: Interval | None
+    failure: str
 
     @property
     def question(self) -> Question:
-        return Question(self.model, self.log, self.inputs, rounds=self.rounds, runs=self.runs)
-
-    def to_json(self) -> dict[str, Any]:
-        return {**dataclasses.asdict(self), "speedup": self.speedup and self.speedup.to_json()}
-
-    @classmethod
-    def from_json(cls, fields: Mapping[str, Any]) -> GainRow:
-        """Undo to_json. TypeError, ValueError or KeyError for anything else."""
-        speedup = fields["speedup"] and Interval.from_json(fields["speedup"])
-        return cls(**{**fields, "speedup": speedup})
+        return Question(*(getattr(self, each.name) for each in dataclasses.fields(Question)))
 
     def Summary(self) -> str:
-        if self.speedup is None:
-            gained = self.failure
-        else:
-            gained = self.speedup.Summary(unit="times as fast as untuned")
         return (
-            f"{self.model} from {self.log}: {gained}, {self.served} of {self.kernels} kernels "
-            f"served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
+            f"{self.model} from {self.log}: {self.gained()}, {self.served} of {self.kernels} "
+            f"kernels served in {format_seconds(self.search_seconds)}, score {self.score:.2f}"
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Choice:
-    """The logs for a model: the one that the heuristic chooses, the best one, and all together;
-    None where none was timed."""
-
-    model: str
-    chosen: GainRow | None = None
-    best: GainRow | None = None
-    pooled: GainRow | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        rows = {"chosen": self.chosen, "best": self.best, "pooled": self.pooled}
-        told = {
-            name: row and {"log": row.log, "speedup": row.to_json()["speedup"]}
-            for name, row in rows.items()
-        }
-        return {"model": self.model, **told}
-
-    def Summary(self) -> str:
-        rows = {"chosen": self.chosen, "best": self.best, "pooled": self.pooled}
-        if self.chosen is None:
-            return f"{self.model}: nothing to choose of"
-        texts = [
-            f"{what} {'' if what == POOLED else f'{row.log} '}{_value(row):.3f}"
-            for what, row in rows.items()
-            if row is not None
-        ]
-        return f"{self.model}: {', '.join(texts)}"
-
-
-def add_actions(add: AddAction) -> None:
-    action = add(
-        "many",
-        _many,
-        "transfer to each model from each log and from all, and compare what choose would take "
-        "with what proved best",
-    )
-    action.add_argument(
-        "models",
-        nargs="+",
-        type=Path,
-        metavar="MODEL",
-        help="an ONNX file; a log of the same name (net.jsonl for net.onnx) is taken to be of the "
-        "model's own search, which is not transferred to it",
-    )
-    add_output(
-        action, "FOLDER", "the folder to write logs and results to; run again with it to go on"
-    )
-    action.add_argument(
-        "--runs",
-        type=positive,
-        default=1,
-        metavar="N",
-        help="how often each transfer is made (default: 1)",
-    )
-    action.add_argument(
-        "--rounds",
-        type=positive,
-        default=30,
-        metavar="N",
-        help="how often each model is run and measured with each log (default: 30)",
-    )
-    add_sources(action)
-    add_model(action)
-    add_trials(action)
-
-
-def _many(options: argparse.Namespace) -> int:
+def transfer_many(options: argparse.Namespace) -> int:
     sources = sources_named(options)
     records = options.output / _RECORDS
     error = f"{records}, the results of --output, is one of --from: name another folder"
@@ -201,7 +113,7 @@ def _many(options: argparse.Namespace) -> int:
         asked = _questions(path, logs, options)
         missing = {each: own for each, own in asked.items() if each not in known}
         if missing:
-            made, late = _rows_of(path, missing, options)
+            made, late = rows_of(path, missing, options)
             for row in made:
                 append_line(records, json.dumps(row.to_json()))
                 known[row.question] = row
@@ -209,24 +121,24 @@ def _many(options: argparse.Namespace) -> int:
         rows += [known[each] for each in asked if each in known]
     late_models = {each.model for each in untried}
     models = [path.stem for path in options.models if path.stem not in late_models]
-    choices = [_choice(model, rows) for model in models]
-    if options.json:
-        found = {
-            "rows": [row.to_json() for row in rows],
-            "choices": [choice.to_json() for choice in choices],
-            "untried": [
-                {"model": each.model, "log": each.log, "schedules": count}
-                for each, count in untried.items()
-            ],
-        }
-        print(json.dumps(found, indent=1))
-    else:
-        late_texts = [
-            f"{each.model} from {each.log}: {untried_text(count)}"
+    choices = {model: choice(model, rows) for model in models}
+    found = {
+        "rows": [row.to_json() for row in rows],
+        "choices": [
+            {"model": model, **{name: _told(found.get(name)) for name in _CHOICES}}
+            for model, found in choices.items()
+        ],
+        "untried": [
+            {"model": each.model, "log": each.log, "schedules": count}
             for each, count in untried.items()
-        ]
-        told = [*(row.Summary() for row in rows), *(choice.Summary() for choice in choices)]
-        print("\n".join([*told, *late_texts]))
+        ],
+    }
+    lines = [row.Summary() for row in rows]
+    lines += [choice_text(model, found) for model, found in choices.items()]
+    lines += [
+        f"{each.model} from {each.log}: {untried_text(count)}" for each, count in untried.items()
+    ]
+    tell(options, found, lines)
     return int(any(row.speedup is None for row in rows))
 
 
@@ -273,7 +185,7 @@ def _known(records: Path) -> dict[Question, GainRow]:
     return found
 
 
-def _rows_of(
+def rows_of(
     path: Path, asked: Mapping[Question, Sequence[Path]], options: argparse.Namespace
 ) -> tuple[list[GainRow], dict[Question, int]]:
     """Return what one model gains from each of the logs, all measured beside each other; and how
@@ -311,13 +223,13 @@ def _rows_of(
         failed = next((side for side in (item, untuned) if not side.samples), None)
         rows.append(
             GainRow(
-                *each,
-                round(promised[each.log], 4),
-                len(model.kernels),
-                made[0]["served"],
-                statistics.median(run["seconds"] for run in made),
-                None if failed else paired_ratio(untuned.samples, item.samples),
-                f"{failed.name}: {failed.cost.Summary()}" if failed else "",
+                **vars(each),
+                score=round(promised[each.log], 4),
+                kernels=len(model.kernels),
+                served=made[0]["served"],
+                search_seconds=statistics.median(run["seconds"] for run in made),
+                speedup=None if failed else paired_ratio(untuned.samples, item.samples),
+                failure=f"{failed.name}: {failed.cost.Summary()}" if failed else "",
             )
         )
     return rows, untried
@@ -345,6 +257,7 @@ def _transferred(
     model: Model,
     question: Question,
     logs: Sequence[Path],
+    *,
     run: int,
     options: argparse.Namespace,
     workers: WorkerPool,
@@ -354,24 +267,35 @@ def _transferred(
     log = options.output / f"{label}.jsonl"
     log.touch()
     sources = sources_of(logs, options.best)
-    transfer = Transfer(sources, log, workers, options=TransferOptions(most=options.schedules))
-    with making_trials(workers, options.progress) as on_step:
-        trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
+    trials, untried = transferred(model, sources, log, options=options, workers=workers)
     served = sum(best_of(found) is not None for found in trials.values())
-    untried = count_untried(model, transfer)
     seconds = transfer_seconds(log)
     return {"log": str(log), "served": served, "untried": untried, "seconds": seconds}
 
 
-def _choice(model: str, rows: Sequence[GainRow]) -> Choice:
-    """Return the log that the heuristic chooses for a model, and the best one."""
-    own = [row for row in rows if row.model == model and row.speedup is not None]
-    single = [row for row in own if row.log != POOLED]
-    if not single:
-        return Choice(model)
-    pooled = next((row for row in own if row.log == POOLED), None)
-    chosen = max(single, key=lambda row: row.score)
-    return Choice(model, chosen, max(single, key=_value), pooled=pooled)
+def choice(model: str, rows: Sequence[GainRow]) -> dict[str, GainRow]:
+    """Return for a model the log that the heuristic chooses, the best one, and all together, as
+    far as they were timed."""
+    timed = {row.log: row for row in rows if row.model == model and row.speedup is not None}
+    pooled = timed.pop(POOLED, None)
+    if not timed:
+        return {}
+    chosen = max(timed.values(), key=lambda row: row.score)
+    found = dict(zip(_CHOICES, (chosen, max(timed.values(), key=_value), pooled), strict=True))
+    return {name: row for name, row in found.items() if row is not None}
+
+
+def choice_text(model: str, found: Mapping[str, GainRow]) -> str:
+    """Return the line that tells of a choice."""
+    texts = [
+        f"{name} {'' if name == POOLED else f'{row.log} '}{_value(row):.3f}"
+        for name, row in found.items()
+    ]
+    return f"{model}: {', '.join(texts) or 'nothing to choose of'}"
+
+
+def _told(row: GainRow | None) -> dict[str, Any] | None:
+    return None if row is None else {"log": row.log, "speedup": row.to_json()["speedup"]}
 
 
 def _value(row: GainRow) -> float:

@@ -16,37 +16,28 @@ from ...errors import CollageError
 from ...tuning.ansor import NAME as ANSOR
 from ...tuning.ansor_kernel import AnsorKernel
 from ...tuning.from_options import check_cost_model
-from ...tuning.model import autoschedule, count_untried, one_worker, transfer_to
-from ...tuning.transfer.log import read_ansor, transfer_seconds
+from ...tuning.model import autoschedule, one_worker
+from ...tuning.transfer.log import read_ansor, read_given, transfer_seconds
 from ...tuning.transfer.sources import sources_of
-from ...tuning.transfer.transfer import Transfer, TransferOptions, Trial, best_of, outcomes
+from ...tuning.transfer.transfer import Trial, best_of, outcomes
 from ...tuning.tuner import SearchOptions
-from ..parser import add_progress
 from .common import (
-    AddAction,
-    add_from,
-    add_log,
-    add_model,
-    add_model_file,
-    add_sources,
-    add_trials,
     check_is_no_source,
     check_is_of_transfer,
-    check_logs,
     check_own_log,
     check_some_fit,
     kernels_of_model,
     making_trials,
     open_net,
-    positive,
     print_facts,
     scores_of,
     sources_named,
+    transferred,
     untried_text,
     wanted_kernels,
 )
 from .kernel_text import texts_of
-from .timeline import model_seconds, timeline
+from .timeline import goal_of, seconds_to_match, timeline
 
 _LOOK_SECONDS = 60.0
 # Trials tell which schedule is the best of a kernel, and not whether TVM's own kernel is better.
@@ -56,62 +47,12 @@ _NOT_COMPARED = (
 )
 
 
-def add_actions(add: AddAction) -> None:
-    action = add("autoschedule", _autoschedule, "have Ansor search schedules for a model's kernels")
-    add_model_file(action)
-    add_log(action)
-    action.add_argument(
-        "--trials",
-        type=positive,
-        default=64,
-        metavar="N",
-        help="how many schedules are tried on each kernel (default: 64)",
-    )
-    action.add_argument(
-        "--search-model",
-        choices=["xgb", "random"],
-        default="xgb",
-        help="what guides the search: a cost model of xgboost, or chance (default: xgb)",
-    )
-    until = action.add_mutually_exclusive_group()
-    until.add_argument(
-        "--same-time",
-        metavar="LOG",
-        type=Path,
-        help="stop after as many seconds as the transfers in this log took, instead of --seconds",
-    )
-    until.add_argument(
-        "--match",
-        metavar="LOG",
-        type=Path,
-        help="stop when the kernels are as fast as in this log, which is looked at once a minute",
-    )
-    add_model(action)
-    add_trials(action)
-    action = add("choose", _choose, "tell which of several logs promises most to a model")
-    add_model_file(action)
-    add_from(action)
-    add_model(action)
-    add_progress(action)
-    action = add("transfer", _transfer, "try the schedules of logs on a model's kernels")
-    add_model_file(action)
-    add_log(action)
-    action.add_argument(
-        "--choose",
-        action="store_true",
-        help="use only that of the logs of --from that promises most",
-    )
-    add_sources(action)
-    add_model(action)
-    add_trials(action)
-
-
-def _autoschedule(options: argparse.Namespace) -> int:
+def search_schedules(options: argparse.Namespace) -> int:
     check_own_log(options)
     check_cost_model(options.search_model, "autoschedule", "--search-model random")
     limit = options.seconds
     if options.match:
-        check_logs(options.match)
+        read_given(options.match)
     if options.same_time:
         check_is_of_transfer(options.same_time)
         limit = transfer_seconds(options.same_time) - _took(options.log)
@@ -126,9 +67,8 @@ def _autoschedule(options: argparse.Namespace) -> int:
                 on_step=on_step,
                 is_enough=_matcher(options, model.kernels),
             )
-    names = {each.workload: each.name for each in model.kernels}
-    if not options.json:
-        names = texts_of(model.kernels)
+    kernels = model.kernels
+    names = {each.workload: each.name for each in kernels} if options.json else texts_of(kernels)
     target = str(model.candidate.target)
     tried = {line.workload for line in read_ansor(options.log) if line.target == target}
     searched_kernels = tried & set(names)
@@ -158,11 +98,8 @@ def _matcher(options: argparse.Namespace, kernels: Sequence[AnsorKernel]) -> Cal
     """Return what tells whether the search may end: it is asked often, and looks once a minute."""
     if not options.match:
         return lambda: False
-    goal = read_ansor(options.match)
-    served = {line.workload for line in goal if line.seconds is not None}
-    kernels = [kernel for kernel in kernels if kernel.workload in served]
-    wanted = model_seconds(kernels, goal)
-    if not kernels or wanted is None:
+    kernels, wanted = goal_of(kernels, read_ansor(options.match))
+    if wanted is None:
         raise CollageError(f"{options.match} has no trial of a kernel of the model")
     next_look = time.monotonic()
 
@@ -171,20 +108,19 @@ def _matcher(options: argparse.Namespace, kernels: Sequence[AnsorKernel]) -> Cal
         if time.monotonic() < next_look:
             return False
         next_look = time.monotonic() + _LOOK_SECONDS
-        found = model_seconds(kernels, read_ansor(options.log))
-        return found is not None and found <= wanted
+        return seconds_to_match(kernels, timeline(read_ansor(options.log)), wanted) is not None
 
     return is_matched
 
 
-def _choose(options: argparse.Namespace) -> int:
+def choose_log(options: argparse.Namespace) -> int:
     logs = sources_named(options)
     found = scores_of(kernels_of_model(options.model, options), logs)
     print_facts(options, {name: round(score, 3) for name, score in found.items()})
     return 0
 
 
-def _transfer(options: argparse.Namespace) -> int:
+def transfer_schedules(options: argparse.Namespace) -> int:
     check_own_log(options)
     logs = sources_named(options)
     check_is_no_source(options.log, logs, "--log is one of --from: name another file")
@@ -194,16 +130,9 @@ def _transfer(options: argparse.Namespace) -> int:
             logs = [Path(next(iter(scores_of(model.kernels, logs))))]
         sources = sources_of(logs, options.best)
         check_some_fit(model.kernels, sources, logs)
-        how = TransferOptions(most=options.schedules)
-        transfer = Transfer(sources, options.log, workers, options=how)
-        with making_trials(workers, options.progress) as on_step:
-            trials = transfer_to(model, transfer, options.seconds, on_step=on_step)
-        untried = count_untried(model, transfer)
+        trials, untried = transferred(model, sources, options.log, options=options, workers=workers)
     texts = texts_of(model.kernels)
-    rows = [
-        _transferred(kernel, texts[kernel.workload], trials[kernel.workload])
-        for kernel in model.kernels
-    ]
+    rows = [_row(each, texts[each.workload], trials[each.workload]) for each in model.kernels]
     all_trials = [trial for found in trials.values() for trial in found]
     reasons = Counter(trial.reason for trial in all_trials if trial.seconds is None)
     served = sum(row["seconds"] is not None for row in rows)
@@ -232,7 +161,7 @@ def _transfer(options: argparse.Namespace) -> int:
     return 0 if served else 1
 
 
-def _transferred(kernel: AnsorKernel, text: str, trials: Sequence[Trial]) -> dict[str, Any]:
+def _row(kernel: AnsorKernel, text: str, trials: Sequence[Trial]) -> dict[str, Any]:
     best = best_of(trials)
     return {
         "name": kernel.name,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from ...tuning.ansor_kernel import AnsorKernel
@@ -45,33 +45,37 @@ def lines_within(moments: Iterable[Moment], seconds: float) -> list[Line]:
     return [moment.line for moment in moments if moment.seconds <= seconds]
 
 
-def model_seconds(kernels: Sequence[AnsorKernel], lines: Iterable[Line]) -> float | None:
-    """Return the seconds of the kernels of one run of a model together, each with its best trial;
-    None where one has none that ran."""
-    best: dict[str, float] = {}
-    for line in lines:
-        if line.seconds is not None:
-            best[line.workload] = min(line.seconds, best.get(line.workload, math.inf))
-    if any(kernel.workload not in best for kernel in kernels):
-        return None
-    return sum(kernel.calls * best[kernel.workload] for kernel in kernels)
+def goal_of(
+    kernels: Sequence[AnsorKernel], lines: Iterable[Line]
+) -> tuple[list[AnsorKernel], float | None]:
+    """Return the kernels that have a trial that ran, and the seconds of them in one run of a model
+    together, each with its best trial; None where there are none."""
+    best = [Moment(0.0, line) for line in lines]
+    served = {each.line.workload for each in best if each.line.seconds is not None}
+    kernels = [kernel for kernel in kernels if kernel.workload in served]
+    return kernels, min((took for _, took in _course(kernels, best)), default=None)
 
 
 def seconds_to_match(
-    kernels: Sequence[AnsorKernel], moments: Sequence[Moment], wanted: float
+    kernels: Sequence[AnsorKernel], moments: Iterable[Moment], wanted: float
 ) -> float | None:
     """Return after how many seconds a search's kernels were together as fast as `wanted`; None
     where they never were."""
+    return next((at for at, took in _course(kernels, moments) if took <= wanted), None)
+
+
+def _course(
+    kernels: Sequence[AnsorKernel], moments: Iterable[Moment]
+) -> Iterator[tuple[float, float]]:
+    """Yield at each trial of one of the kernels what they take together, once all have one that
+    ran, each with its best."""
+    calls = {kernel.workload: kernel.calls for kernel in kernels}
     best: dict[str, float] = {}
-    calls: Mapping[str, int] = {kernel.workload: kernel.calls for kernel in kernels}
-    for moment in moments:
-        workload, seconds = moment.line.workload, moment.line.seconds
-        if seconds is None or workload not in calls:
-            continue
-        best[workload] = min(seconds, best.get(workload, math.inf))
-        if len(best) == len(calls) and sum(calls[w] * s for w, s in best.items()) <= wanted:
-            return moment.seconds
-    return None
+    for elapsed, line in moments:
+        if line.seconds is not None and line.workload in calls:
+            best[line.workload] = min(line.seconds, best.get(line.workload, math.inf))
+            if len(best) == len(calls):
+                yield elapsed, sum(calls[each] * seconds for each, seconds in best.items())
 
 
 def _began(line: Line) -> tuple[float, float]:

@@ -6,8 +6,7 @@ The HTML page, which can be zoomed, has a place for every part. Test: report/pic
 """
 
 from .draw import Picture, picture_of
-from .fold import MOST_BOXES
 from .pdf import to_pdf
 from .svg import to_svg
 
-__all__ = ["MOST_BOXES", "Picture", "picture_of", "to_pdf", "to_svg"]
+__all__ = ["Picture", "picture_of", "to_pdf", "to_svg"]

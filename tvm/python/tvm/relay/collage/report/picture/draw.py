@@ -11,12 +11,14 @@ import itertools
 import textwrap
 from typing import Protocol
 
+from tvm_collage.words import MOST_BOXES
+
 from ..boxes import Box, BoxGraph, box_graph, chosen, graph_of
 from ..facts import plan_time, shape_text, share_text, sum_remark, time_text, time_together
 from ..looks import Look, mixed, report_looks
 from ..net import Net, short_name
 from ..record import Report
-from .fold import MOST_BOXES, Fold, fold
+from .fold import Fold, fold
 from .layout import PictureLayout, box_width, lay_out_boxes
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"

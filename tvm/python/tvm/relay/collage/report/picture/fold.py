@@ -12,10 +12,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from tvm_collage.words import MOST_BOXES
+
 from ..boxes import Box, BoxGraph, Edge
 from ..net import Net
 
-MOST_BOXES = 20  # of parts: what a screen or a page holds
 _FEWEST_INPUTS = 4
 
 

@@ -1,25 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """argparse's parser with errors of one line, each of the command that it is about, and with the
-nearest name for what is misspelt; and the line of what goes wrong later. Test: cli/test_cli.py.
+nearest name for what is misspelt; arguments of many commands; and the line of what goes wrong
+later. Test: collage/cli/test_cli.py.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn, TypeAlias
 
-from ..errors import did_you_mean
-from ..messages.progress import KINDS
-from ..process_wide.logs import json_line
+from ..words import PROGRESS, did_you_mean, json_line
 
 # What a parser's add_subparsers() gives: each command adds its own parser to it.
 Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
-# Where the parsed arguments of a command have it, if it shows its progress.
-_PROGRESS = ("progress", "collage_progress")
 # Of the commands that have an option, those that are named.
 _MOST_NAMED = 3
 
@@ -30,6 +29,8 @@ class Parser(argparse.ArgumentParser):
     reads = ""  # what the command's file is, told where an option of another command is given
     # commands by the options that they have and this one may not have
     elsewhere: Mapping[str, Sequence[str]] = MappingProxyType({})
+    # what is wrong with arguments together; "" where nothing is
+    why_wrong: Callable[[argparse.Namespace], str] = staticmethod(lambda _: "")
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"{self.prog}: error: {message} (see `{self.prog} --help`)\n")
@@ -44,6 +45,8 @@ class Parser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(args, namespace)
         if unknown:
             self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        if reason := self.why_wrong(found):
+            self.error(reason)
         return found, unknown
 
     def _check_flags(self, args: Sequence[str]) -> None:
@@ -78,22 +81,89 @@ class Parser(argparse.ArgumentParser):
             raise
 
 
+def add_command(
+    commands: Commands, name: str, run: str | Callable[[argparse.Namespace], int], help: str
+) -> Parser:
+    """Add a command; `run` is its function, or "module.function" in tvm.relay.collage.cli, which
+    takes the parsed arguments and returns the exit code."""
+    parser = commands.add_parser(name, help=help, description=help)
+    parser.set_defaults(run=run)
+    return parser
+
+
 def add_progress(parser: argparse.ArgumentParser) -> None:
     """Add the progress flag to a command that works for more than a second, and does not have the
     options of Collage."""
     parser.add_argument(
         "--progress",
-        choices=KINDS,
+        choices=PROGRESS,
         default="auto",
         help="what is shown meanwhile: auto means rich on a terminal, else lines (default: auto)",
     )
 
 
+def add_shape(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--shape",
+        metavar="INPUT=DIMS",
+        type=_shape,
+        action="append",
+        default=[],
+        help="sizes of an input that the model leaves open, as x=1,3,224,224",
+    )
+
+
+def add_output(parser: argparse.ArgumentParser, metavar: str, help: str, **how: Any) -> None:
+    """Add the option for what a command writes, which must be given unless `how` says otherwise."""
+    how = {"type": Path, "required": True, **how}
+    parser.add_argument("--output", "-o", metavar=metavar, help=help, **how)
+
+
+def add_count(parser: argparse.ArgumentParser, flag: str, help: str, **how: Any) -> None:
+    """Add an option that takes a number of 1 or more; its default, if it has one, is told."""
+    default = how.get("default")
+    help += "" if default is None else f" (default: {default})"
+    parser.add_argument(flag, help=help, **{"type": positive, "metavar": "N", **how})
+
+
 def is_json_lines(options: argparse.Namespace) -> bool:
     """Return whether all of the command's standard error is JSON."""
-    return any(getattr(options, name, None) == "json" for name in _PROGRESS)
+    return progress_of(options) == "json"
+
+
+def progress_of(options: argparse.Namespace) -> str:
+    """Return the kind of progress that is asked for; "" of a command that shows none."""
+    given = vars(options)
+    return given.get("progress") or given.get("collage_progress") or ""
 
 
 def line_of(text: str, options: argparse.Namespace) -> str:
     """Return what went wrong, as the command tells it."""
     return json_line("error", text) if is_json_lines(options) else f"collage: {text}"
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is no number of seconds above 0")
+    return number
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return number
+
+
+def _shape(text: str) -> tuple[str, list[int]]:
+    name, equals, dims = text.rpartition("=")
+    try:
+        sizes = [int(dim) for dim in dims.split(",")] if name and equals else []
+    except ValueError:
+        sizes = []
+    if not sizes or min(sizes) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no INPUT=DIMS with sizes of 1 or more, as x=1,3,224,224"
+        )
+    return name, sizes

@@ -2,7 +2,7 @@
 """The nets that the paper transfers between, by torchvision and transformers, as an ONNX file.
 
 Run as a program (export_torch.py NAME BATCH FILE) it needs no TVM, and nothing of Collage.
-Test: cli/test_tt_export.py.
+Test: collage/cli/test_tt_export.py.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from typing import Any
 _TOKENS = 128
 # Newer opsets have operators that TVM 0.19 does not know.
 _OPSET = 17
+# What must be there to export them.
+NEEDS = "torch, torchvision and transformers"
 # By name: the package, its name there, pixels a side (0: tokens).
 NETS: dict[str, tuple[str, str, int]] = {
     "resnet18": ("torchvision", "resnet18", 224),
