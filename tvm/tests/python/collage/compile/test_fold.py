@@ -305,9 +305,8 @@ def test_deep_network():
 
 
 def test_layout_parser():
-    assert parse_layout("NCHW8c").block("C") == 8
-    assert parse_layout("NCHW8c").block("N") == 1
+    assert parse_layout("CN8c") == [("C", 0, 0), ("N", 0, 0), ("C", 1, 8)]
     for text in ("NCHW8", "NCHWc", "NCHH", "HW8c", "NCHW8c4c", "", "?"):
-        assert parse_layout(text) is None or text == ""
+        assert not parse_layout(text)
     assert transform_layout(np.zeros((2, 3), "float32"), "NC", "NCHW") is None
     assert transform_layout(np.zeros((2, 3), "float32"), "NCH", "NHC") is None
