@@ -78,10 +78,6 @@ def is_fence(node: relay.Expr) -> bool:
     return str(node.attrs.compiler) == _NAME
 
 
-def without_fence(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
-    return post.args[0]
-
-
 def is_along_one_axis(node: relay.Expr) -> bool:
     """Tell whether a convolution is of an input whose second axis, if it has one, is 1."""
     if not isinstance(node.args[1], relay.Constant):

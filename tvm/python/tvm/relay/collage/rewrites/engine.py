@@ -109,6 +109,16 @@ def always(_call: relay.Expr) -> bool:
     return True
 
 
+def reads(name: str) -> Callable[[Any], bool]:
+    """Return the condition that a call reads what an operator of this name gives."""
+    return lambda node: any(is_call(operand, name) for operand in node.args)
+
+
+def first_operand(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
+    """Be the result of a rule that leaves a call out."""
+    return post.args[0]
+
+
 def is_call(node: relay.Expr, *names: str) -> bool:
     """Tell whether a node is a call of an operator of one of these names."""
     is_op_call = isinstance(node, relay.Call) and isinstance(node.op, tvm.ir.Op)
