@@ -7,8 +7,8 @@ import signal
 import pytest
 from fault_runs import wait_until
 from measure_fakes import contestant, measure
+from tvm.relay.collage.exec.pool import SpareWorkers
 from tvm.relay.collage.exec.process import WorkerOptions
-from tvm.relay.collage.exec.spares import SpareWorkers
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 

@@ -164,14 +164,8 @@ def _is_kernel(op: Any) -> bool:
 
 def _as_ours(function: relay.Function, symbol: str) -> relay.Function:
     one = tvm.tir.IntImm("int32", 1)
-    for name, value in {
-        "Primitive": one,
-        "Inline": one,
-        "Compiler": _COMPILER,
-        "global_symbol": symbol,
-    }.items():
-        function = function.with_attr(name, value)
-    return function
+    marks = {"Primitive": one, "Inline": one, "Compiler": _COMPILER, "global_symbol": symbol}
+    return function.with_attr(marks)
 
 
 def _hollow(part: relay.Function) -> relay.Function:

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from ..machine.memory import be_first_to_go
-from ..messages.foreign import describe
 from .contestant import Stage
 from .machine_fault import fault_of, kills_for_memory
+from .reply import failure
 from .resolve import resolve
 from .spent import phase, recording
 
@@ -59,15 +59,9 @@ def serve(requests: Iterable[str], replies: TextIO) -> None:
                     reply["value"] = getattr(commands, request["command"])(**request["arguments"])
                 json.dumps(reply)
             except BaseException as error:  # noqa: BLE001 - a candidate's SystemExit ends no worker
-                reply = {
-                    "id": request["id"],
-                    "ok": False,
-                    "type": type(error).__name__,
-                    "message": describe(error),
-                    "fault": fault_of(error, kills),
-                }
-        text = json.dumps({**reply, "spent": spent.phases})
-        replies.write(text + "\n")
+                failed = failure(error)
+                reply = {"id": request["id"], **failed, "fault": fault_of(error, kills)}
+        replies.write(json.dumps({**reply, "spent": spent.phases}) + "\n")
         replies.flush()
 
 

@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from tvm_collage.threads import cores_of
@@ -95,10 +96,10 @@ def load_between(before: Usage, after: Usage) -> float:
 def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
     """Return the counters of now; None where the kernel does not tell of each allowed CPU."""
     try:
-        with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
-            rows = [line.split() for line in file if line.startswith("cpu")]
+        lines = Path(root, "proc/stat").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
+    rows = [line.split() for line in lines if line.startswith("cpu")]
     wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     found = [list(map(int, row[1:9])) for row in rows if row[0] in wanted]
     if len(found) < len(wanted) or not any(map(sum, found)):
@@ -113,13 +114,10 @@ def _seconds_of(pid: int, root: str) -> float:
     """Return CPU seconds of a process and of those that it started and that have ended; 0 once it
     is reaped, since they are then this process's."""
     try:
-        with open(
-            os.path.join(root, f"proc/{pid}/stat"), encoding="utf-8", errors="replace"
-        ) as file:
-            fields = file.read().rpartition(")")[2].split()
+        text = Path(root, f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS
+    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / _TICKS
 
 
 def load_by_average() -> float:
