@@ -20,7 +20,7 @@ from tvm.relay.collage.machine.cpu_lock import cpus_for_building, cpus_for_measu
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.setenv(cpu_lock.VARIABLE, str(tmp_path))
-    monkeypatch.setattr(cpu_lock, "_said", {})
+    monkeypatch.setattr(cpu_lock, "said", {})
     return tmp_path
 
 

@@ -197,13 +197,13 @@ class SpareWorkers:
     nothing open, by the options that they were started with."""
 
     def __init__(self) -> None:
-        self._idle: list[tuple[WorkerOptions, WorkerProcess]] = []
+        self.idle: list[tuple[WorkerOptions, WorkerProcess]] = []
 
     def take(self, options: WorkerOptions) -> WorkerProcess:
         """Take a worker with these options, started if there is none."""
-        for entry in self._idle:
+        for entry in self.idle:
             if entry[0] == options and entry[1].is_alive:
-                self._idle.remove(entry)
+                self.idle.remove(entry)
                 return entry[1]
         return WorkerProcess(options)
 
@@ -211,14 +211,14 @@ class SpareWorkers:
         """Keep a worker that has answered what it was asked; one that cannot close what it has
         opened is killed."""
         if worker.call("close", {}, _CLOSE_SECONDS).outcome == "ok":
-            self._idle.append((options, worker))
+            self.idle.append((options, worker))
         else:
             worker.kill()
 
     def close(self) -> None:
         """Kill them all."""
-        while self._idle:
-            self._idle.pop()[1].kill()
+        while self.idle:
+            self.idle.pop()[1].kill()
 
     def __enter__(self) -> SpareWorkers:
         return self

@@ -25,7 +25,6 @@ _logger = logging.getLogger(__name__)
 _DISTURBING = 0.25
 # What a look takes, and the least time that counters are compared over.
 _LOOK_SECONDS, _LEAST_SECONDS = 0.1, 0.2
-_TICKS = os.sysconf("SC_CLK_TCK")
 # Runnable processes a core from which no core is free, where there are no counters.
 _BUSY = 1.0
 
@@ -105,7 +104,7 @@ def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
     if len(found) < len(wanted) or not any(map(sum, found)):
         return None
     # user, nice, system, idle, iowait, irq, softirq, steal
-    worked = sum(sum(row[:3]) + sum(row[5:]) for row in found) / _TICKS
+    worked = sum(sum(row[:3]) + sum(row[5:]) for row in found) / ticks()
     own = sum(os.times()[:4]) + sum(_seconds_of(pid, root) for pid in workers)
     return Usage(time.monotonic(), worked, own)
 
@@ -117,7 +116,12 @@ def _seconds_of(pid: int, root: str) -> float:
         text = Path(root, f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0.0
-    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / _TICKS
+    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / ticks()
+
+
+def ticks() -> int:
+    """Return how many of the kernel's ticks are a second."""
+    return os.sysconf("SC_CLK_TCK")
 
 
 def load_by_average() -> float:
