@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from measure_fakes import measure
-from relay_text import parse
+from relay_text import module_of, parse
 from tvm import relay
 from tvm.relay.collage.candidate.flows import FLOWS, OWN_RANGE
 from tvm.relay.collage.candidate.reads import PLAIN, RANGES, READS
@@ -23,13 +23,8 @@ NOT_RELAY = (
 )
 
 
-def typed(body):
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
-
-
 def values_of(body, seed=0):
-    mod = typed(body) if not isinstance(body, tvm.IRModule) else body
+    mod = module_of(body) if not isinstance(body, tvm.IRModule) else body
     return inputs.random_inputs(inputs.describe_inputs(mod), seed)
 
 
@@ -194,7 +189,7 @@ def test_everything_made_up_runs():
         free = relay.analysis.free_vars(body)
         new = {v: relay.Var(f"{v.name_hint}_{place}", v.type_annotation) for v in free}
         renamed.append(relay.bind(body, new))
-    candidate = measure.candidate_module(typed(relay.Tuple(renamed)), "tvm", "llvm")
+    candidate = measure.candidate_module(module_of(relay.Tuple(renamed)), "tvm", "llvm")
     with measure.MeasuredCostEstimator(workers=1, budget_seconds=0.01) as estimator:
         (cost,) = estimator.estimate([candidate])
     assert cost.is_usable, cost.Summary()
@@ -204,7 +199,7 @@ def test_everything_made_up_runs():
 
 
 def key(body):
-    return measure.candidate_module(typed(body), "tvm", "llvm").key()
+    return measure.candidate_module(module_of(body), "tvm", "llvm").key()
 
 
 def sparse(seed=0, rows_filled=32, scale=1.0):
@@ -277,9 +272,9 @@ def constants_of(mod):
 def test_workers_build_the_real_structure():
     """With made-up row pointers nearly all rows would be empty, and cost nothing."""
     body = sparse(3, rows_filled=4, scale=7.0)
-    text = measure.candidate_module(typed(body), "tvm", "llvm").to_json()
+    text = measure.candidate_module(module_of(body), "tvm", "llvm").to_json()
     built = constants_of(measure.CandidateModule.from_json(text).instantiate())
-    real = constants_of(typed(body))
+    real = constants_of(module_of(body))
     np.testing.assert_array_equal(built[33,], real[33,])
     data, columns = body.args[1], body.args[2]
     assert tuple(data.data.shape) == tuple(columns.data.shape) == (640,)

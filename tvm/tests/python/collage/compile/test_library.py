@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import tvm
 from build_nets import NETS, input_of, separable
+from onednn_nets import run
 from relay_text import operators, parse, plain_host
 from tvm import autotvm, relay, te, topi
-from tvm.contrib import graph_executor
 from tvm.ir.instrument import PassTimingInstrument
 from tvm.relay.backend import Executor, te_compiler
 from tvm.relay.collage.compile import (
@@ -43,12 +43,6 @@ def kernels(library):
         lambda match: f"object {seen.setdefault(match[0], len(seen))}",
         module.get_source("ll"),
     )
-
-
-def run_graph(library, **inputs):
-    executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
-    executor.run(**inputs)
-    return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
 
 
 def run_vm(executable, *inputs):
@@ -109,17 +103,17 @@ def test_graph_library_is_stock(net, monkeypatch):
     for name, value in expected.params.items():
         np.testing.assert_array_equal(library.params[name].numpy(), value.numpy())
     data = input_of(mod)
-    assert_same(run_graph(library, data=data), run_graph(expected, data=data))
+    assert_same(run(library, {"data": data}), run(expected, {"data": data}))
 
 
 def test_prepared_module_computes_the_same_in_the_vm_too(net):
     mod, params, expected = net
     prepared = prepare(mod, params, TARGET)
     assert [p.name_hint for p in prepared["main"].params] == ["data"]
-    wanted = run_graph(expected, data=input_of(mod))
+    wanted = run(expected, {"data": input_of(mod)})
     assert_same(run_vm(build_vm(prepared, TARGET), input_of(mod)), wanted)
     if params:
-        assert_same(run_graph(build_library(prepared, TARGET), data=input_of(mod)), wanted)
+        assert_same(run(build_library(prepared, TARGET), {"data": input_of(mod)}), wanted)
         assert_same(run_vm(build_vm(mod, TARGET, params=params), input_of(mod)), wanted)
 
 
@@ -275,7 +269,7 @@ def partitioned(inline=False):
 def whole_output():
     """What TVM's own library of the module that is not partitioned gives."""
     _, whole = partitioned()
-    return run_graph(stock_library(whole, None), data=input_of(whole))
+    return run(stock_library(whole, None), {"data": input_of(whole)})
 
 
 @pytest.mark.parametrize("inline", [False, True])
@@ -286,7 +280,7 @@ def test_partitioned_module(inline, whole_output):
     library = build_library(prepare(mod), TARGET)
     assert "part_0" in library.graph_json
     assert "NCHW" in library.graph_json, "TVM's own convolutions get their layouts"
-    (ours,) = run_graph(library, data=data)
+    (ours,) = run(library, {"data": data})
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-5)
     if inline:
         (ours,) = run_vm(build_vm(prepare(mod), TARGET), data)
@@ -478,8 +472,8 @@ def test_common_sub_expressions_are_left_to_llvm(joins, monkeypatch):
         library = build_library(resize(), TARGET)
     stock_one = stock_library(resize(), None)
     assert kernels(library) == kernels(stock_one)
-    expected = run_graph(stock_one, data=data)
-    assert_same(run_graph(library, data=data), expected)
+    expected = run(stock_one, {"data": data})
+    assert_same(run(library, {"data": data}), expected)
     assert_same(run_vm(build_vm(resize(), TARGET), data), expected)
 
 

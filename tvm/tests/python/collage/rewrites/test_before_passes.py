@@ -7,20 +7,13 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import assert_close, constant, function_of, random_inputs, reference, run
-from relay_text import parse, plain_host
+from relay_text import module_of, parse, plain_host
 from tvm import autotvm, relay
-from tvm.contrib import graph_executor
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, fast_passes, prepare
 from tvm.relay.collage.compile.library import stock_build
 from tvm.relay.collage.relay_util.walk import nodes_of, operator_calls
 from tvm.relay.collage.rewrites import apply
-
-
-def module_of(body):
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
-
 
 nn = relay.nn
 
@@ -89,9 +82,7 @@ def test_weights_stay_constants_and_outputs_right(name):
     mod = prepare(tvm.IRModule.from_expr(function), None, "llvm")
     assert all(isinstance(weight, relay.Constant) for weight in weights_of(mod))
     inputs = random_inputs(function)
-    module = graph_executor.GraphModule(build_library(mod, "llvm")["default"](tvm.cpu()))
-    module.run(**inputs)
-    assert_close([module.get_output(0).numpy()], reference(function, inputs))
+    assert_close(run(build_library(mod, "llvm"), inputs), reference(function, inputs))
 
 
 def test_a_known_scale_is_folded_still():
@@ -181,9 +172,8 @@ def test_values_are_those_of_the_sum(dtype, sums):
     assert apply(mod.clone(), "before SimplifyExpr")
     outputs = []
     for build in (as_written, build_library):
-        module = graph_executor.GraphModule(build(mod, "llvm")["default"](tvm.cpu()))
-        module.run(x=np.array([0, 1, 2.5, 200], "float32"))
-        outputs.append(module.get_output(0).numpy().tolist())
+        [got] = run(build(mod, "llvm"), {"x": np.array([0, 1, 2.5, 200], "float32")})
+        outputs.append(got.tolist())
     assert outputs == [sums, sums]
 
 
@@ -217,13 +207,11 @@ def test_what_is_shared_stays_shared():
 def test_the_library_computes_the_same():
     mod = module_of(cells(3))
     data = np.random.default_rng(0).standard_normal((4, 8)).astype("float32")
-    module = graph_executor.GraphModule(build_library(mod, "llvm")["default"](tvm.cpu()))
-    module.set_input("x", data)
-    module.run()
+    [got] = run(build_library(mod, "llvm"), {"x": data})
     wanted = data
     for _ in range(3):
         wanted = 2 * np.tanh(wanted) + np.maximum(wanted, 0)
-    np.testing.assert_allclose(module.get_output(0).numpy(), wanted, rtol=1e-5)
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
 
 
 BLOCKED = "contrib_conv2d_NCHWc"
@@ -348,9 +336,6 @@ def test_a_convolution_to_one_channel_whose_result_is_squeezed_builds(capfd):
     kept = relay.where(relay.const(np.arange(6) > 2), turned, relay.const(-1.0))
     library = build_library(module_of(relay.Tuple([kept, relay.argmax(turned, -1)])), plain_host())
     assert "not convertible" not in capfd.readouterr().err
-    executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
-    executor.run(x=data)
+    got, _ = run(library, {"x": data})
     right = np.einsum("c,nchw->nwh", weight[0, :, 0, 0], data)
-    np.testing.assert_allclose(
-        executor.get_output(0).numpy(), np.where(np.arange(6) > 2, right, -1.0), rtol=1e-5
-    )
+    np.testing.assert_allclose(got, np.where(np.arange(6) > 2, right, -1.0), rtol=1e-5)

@@ -10,7 +10,7 @@ import pytest
 import tvm
 from onednn_nets import random_inputs, run
 from onnx import helper, numpy_helper
-from relay_text import operators, plain_host
+from relay_text import module_of, operators, plain_host
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library, prepare
@@ -207,11 +207,6 @@ DATA = relay.var("x", shape=(3, 4, 5))
 def take(indices, axis, dtype="int64", **more):
     index = relay.const(np.array(indices, dtype))
     return relay.take(DATA, index, axis, **more)
-
-
-def module_of(body):
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
 
 
 def test_slices_give_the_same():
