@@ -69,7 +69,7 @@ FOLDED = [
 ]
 
 
-def folded_as_by_tvm(expr):
+def assert_folded_as_by_tvm(expr):
     mod = module(expr)
     ours = constants_of(fold_constants(mod)["main"].body)
     stock = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
@@ -79,7 +79,7 @@ def folded_as_by_tvm(expr):
 
 
 def test_same_as_tvm():
-    folded_as_by_tvm(relay.Tuple(FOLDED))
+    assert_folded_as_by_tvm(relay.Tuple(FOLDED))
 
 
 def test_no_number_is_false_whoever_folds_it():
@@ -106,7 +106,7 @@ def test_chains_of_operators(seed):
     ]
     for index in rng.randint(len(steps), size=8):
         expr = steps[index](expr)
-    folded_as_by_tvm(expr)
+    assert_folded_as_by_tvm(expr)
 
 
 @pytest.mark.parametrize(
