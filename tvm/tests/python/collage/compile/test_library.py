@@ -148,24 +148,26 @@ def test_control_flow_in_the_vm():
     assert_same(run_vm(build_vm(mod, TARGET), value), run_vm(expected, value))
 
 
-def test_aot():
-    mod, params = separable()
-    options = {"executor": Executor("aot")}
-    library = build_library(mod, TARGET, params=params, **options)
-    expected = stock_library(mod, params, **options)
-    assert kernels(library) == kernels(expected)
-
-
 @pytest.fixture(scope="module")
-def separable_library():
-    """As it is built in a usual context."""
-    mod, params = separable()
-    return build_library(mod, TARGET, params=params)
+def layer():
+    """A convolution, whose layout TVM alters: its module, and its library of a usual context."""
+    data = relay.var("data", shape=(1, 16, 4, 4))
+    weight = relay.const(np.random.RandomState(1).randn(16, 16, 1, 1).astype("float32"))
+    body = relay.nn.relu(relay.nn.conv2d(data, weight, channels=16, kernel_size=(1, 1)))
+    mod = tvm.IRModule.from_expr(relay.Function([data], body))
+    return mod, build_library(mod, TARGET)
 
 
-def test_twice_is_the_same(separable_library):
-    mod, params = separable()
-    first, second = separable_library, build_library(mod, TARGET, params=params)
+def test_aot(layer, monkeypatch):
+    monkeypatch.setattr(small_loops, "SMALL_NANOSECONDS", 0)
+    mod, options = layer[0], {"executor": Executor("aot")}
+    expected = stock_library(mod, None, **options)
+    assert kernels(build_library(mod, TARGET, **options)) == kernels(expected)
+
+
+def test_twice_is_the_same(layer):
+    mod, first = layer
+    second = build_library(mod, TARGET)
     assert first.graph_json == second.graph_json
     assert kernels(first) == kernels(second)
 
@@ -322,18 +324,18 @@ def test_a_part_that_computes_alone_is_marked(main, is_lone):
     assert COMPUTES_ALONE not in marked["other"].attrs
 
 
-def test_pass_context_holds(separable_library):
-    mod, params = separable()
+def test_pass_context_holds(layer):
+    mod, usual = layer
     with tvm.transform.PassContext(opt_level=3, disabled_pass=["AlterOpLayout"]):
-        assert "layout_transform" not in build_library(mod, TARGET, params=params).graph_json
-    assert "layout_transform" in separable_library.graph_json
+        assert "layout_transform" not in build_library(mod, TARGET).graph_json
+    assert "layout_transform" in usual.graph_json
     with tvm.transform.PassContext(opt_level=0):
-        kept = build_library(mod, TARGET, params=params, opt_level=None).graph_json
-        raised = build_library(mod, TARGET, params=params).graph_json
+        kept = build_library(mod, TARGET, opt_level=None).graph_json
+        raised = build_library(mod, TARGET).graph_json
     assert "layout_transform" not in kept and "layout_transform" in raised
     with tvm.transform.PassContext(opt_level=3, config={"tir.disable_vectorize": True}):
-        source = build_library(mod, TARGET, params=params).lib.get_source("ll")
-    assert source != separable_library.lib.get_source("ll")
+        source = build_library(mod, TARGET).lib.get_source("ll")
+    assert source != usual.lib.get_source("ll")
 
 
 def test_tuning_contexts_are_asked():
@@ -354,8 +356,8 @@ def test_tuning_contexts_are_asked():
     assert "conv2d_NCHWc.x86" in recorder.tasks
 
 
-def test_the_users_instruments_work():
-    mod, params = separable()
+def test_the_users_instruments_work(layer):
+    mod, _ = layer
 
     @tvm.instrument.pass_instrument
     class Names:
@@ -367,7 +369,7 @@ def test_the_users_instruments_work():
 
     names = Names()
     with tvm.transform.PassContext(opt_level=3, instruments=[names, PassTimingInstrument()]):
-        build_library(mod, TARGET, params=params)
+        build_library(mod, TARGET)
         rendered = PassTimingInstrument.render()
         again = len(names.seen)
         relay.transform.InferType()(mod)
@@ -375,12 +377,12 @@ def test_the_users_instruments_work():
     assert "AlterOpLayout" in rendered and "AlterOpLayout" in names.seen
     names.seen.clear()
     with tvm.transform.PassContext(opt_level=0, instruments=[names]):
-        build_library(mod, TARGET, params=params)
+        build_library(mod, TARGET)
     assert "AlterOpLayout" in names.seen
 
 
-def test_the_users_context_is_left_as_it_was():
-    mod, params = separable()
+def test_the_users_context_is_left_as_it_was(layer):
+    mod, _ = layer
     entered = []
 
     @tvm.instrument.pass_instrument
@@ -396,7 +398,7 @@ def test_the_users_context_is_left_as_it_was():
         before = list(context.instruments)
         relay.transform.SimplifyExpr()(relay.transform.InferType()(mod))
         for _ in range(2):
-            build_library(mod, TARGET, params=params)
+            build_library(mod, TARGET)
             assert all(a.same_as(b) for a, b in zip(context.instruments, before, strict=True))
         broken = relay.Function([], relay.var("free", shape=(2,)))
         with pytest.raises(tvm.TVMError):
@@ -408,8 +410,8 @@ def test_the_users_context_is_left_as_it_was():
     assert "SimplifyExpr:" in rendered and "AlterOpLayout:" in rendered
 
 
-def test_context_of_passes():
-    mod, _ = separable()
+def test_context_of_passes(layer):
+    mod, _ = layer
     mod = relay.transform.InferType()(mod)
     libinfo = te_compiler.libinfo
     before = tvm.transform.PassContext(config={"tir.disable_assert": True})
