@@ -16,7 +16,7 @@ FoldConstant, on numbers at the edges of their types)
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def _split(attrs: ir.Attrs, array: np.ndarray) -> Value | None:
     return tuple(np.split(array, sections, axis=int(attrs.axis)))
 
 
-def _integers_of(values: Any) -> list[int]:
+def _integers_of(values: Iterable[Any]) -> list[int]:
     return [int(value) for value in values]
 
 

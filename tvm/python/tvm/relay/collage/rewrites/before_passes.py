@@ -30,6 +30,7 @@ Test: rewrites/test_table.py, rewrites/test_before_passes.py
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from tvm import relay
@@ -114,7 +115,7 @@ def laid_in_a_row(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return relay.reshape(row, pre.checked_type.shape)
 
 
-def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
+def _padding(sides: Iterable[Any], rank: int) -> tuple[int, int, int, int]:
     """Return it before and after along the axis, then across, of any form of Relay's text."""
     given = [int(side) for side in sides]
     if rank == 3:

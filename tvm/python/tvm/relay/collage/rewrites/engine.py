@@ -61,7 +61,7 @@ class _Callback(DFPatternCallback):
         super().__init__(require_type=True, rewrite_once=rule.is_once)
         self.pattern, self._rule = rule.pattern, rule
 
-    def callback(self, pre: relay.Expr, post: relay.Expr, node_map: Any) -> Any:
+    def callback(self, pre: relay.Expr, post: relay.Expr, node_map: object) -> Any:
         result = self._rule.result(pre, post) if self._rule.condition(pre) else None
         return post if result is None else result
 

@@ -188,7 +188,7 @@ def _axes(product: relay.Expr) -> tuple[int, int] | None:
     return (kernel.index("O"), layout.index("C")) if is_plain and "O" in kernel else None
 
 
-def _vector(bias: relay.Expr, total: Any, axis: int) -> Any:
+def _vector(bias: relay.Expr, total: relay.Expr, axis: int) -> Any:
     """Return the summand as a constant for each place of an axis; None where it is none."""
     array = bias.data.numpy()
     if is_call(total, "nn.bias_add"):
