@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-import tvm_forks
 from tree import child_environment
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -133,7 +132,13 @@ print(collage.flushes_denormals(), np.float32(1.5e-38) * np.float32(0.5) == 0)
 
 @pytest.mark.parametrize(("value", "is_on"), [("1", True), ("0", False), ("", False)])
 def test_the_environment_decides_at_first(value, is_on):
-    done = tvm_forks.run(ASK, env={**os.environ, "COLLAGE_FLUSH_DENORMALS": value})
+    done = subprocess.run(
+        [sys.executable, "-c", ASK],
+        env={**os.environ, "COLLAGE_FLUSH_DENORMALS": value},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     # This thread's own arithmetic follows a call, not the environment.
     assert done.stdout.split() == [str(is_on), "False", str(not is_on), str(not is_on)]
 
