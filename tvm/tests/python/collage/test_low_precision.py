@@ -18,10 +18,10 @@ from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.exec.arrays import as_numbers
-from tvm.relay.collage.exec.contestant import library_contestant
 from tvm.relay.collage.measure import MeasureOptions, output_error
 from tvm.relay.collage.measure.outputs.reference import evaluate
 from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, output_tolerance
+from tvm.relay.collage.measure.race.library_contestant import library_contestant
 
 onnxruntime = pytest.importorskip("onnxruntime")
 

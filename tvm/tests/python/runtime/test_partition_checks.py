@@ -260,47 +260,26 @@ def shape(tensor, dims):
 
 # (part, change, what the error says)
 WRONG = {
-    "no inputs": (
-        "conv",
-        field("conv", "inputs", []),
-        r"step 0 \(conv\): inputs: 0 of them, not 2",
-    ),
+    "no inputs": ("conv", field("conv", "inputs", []),
+        r"step 0 \(conv\): inputs: 0 of them, not 2"),
     "groups 0": ("conv", attribute("conv", "ints", "groups", [0]), "groups: 0 is not from 1"),
     "groups 3": ("conv", attribute("conv", "ints", "groups", [3]), "groups: they do not divide 8"),
-    "short strides": (
-        "conv",
-        attribute("conv", "ints", "strides", [1]),
-        "strides: 1 numbers, not 2",
-    ),
+    "short strides": ("conv", attribute("conv", "ints", "strides", [1]),
+        "strides: 1 numbers, not 2"),
     "no dilation": ("conv", without("conv", "ints", "dilation"), "dilation: it is missing"),
-    "layout": (
-        "conv",
-        attribute("conv", "strings", "data_layout", "NNHW"),
-        "data_layout: 'NNHW' does not",
-    ),
+    "layout": ("conv", attribute("conv", "strings", "data_layout", "NNHW"),
+        "data_layout: 'NNHW' does not"),
     "short begin": ("pieces", attribute("slice", "ints", "begin", [0]), "begin: 1 numbers, not 3"),
-    "begin": (
-        "pieces",
-        attribute("slice", "ints", "begin", [0, 4, 0]),
-        "begin: the slice ends out",
-    ),
+    "begin": ("pieces", attribute("slice", "ints", "begin", [0, 4, 0]),
+        "begin: the slice ends out"),
     "axes": ("attention", attribute("transpose", "ints", "axes", [0, 1, 1]), "axes: one is named"),
     "axis": ("pieces", attribute("concat", "ints", "axis", [3]), "axis: 3 is not from 0 to 2"),
-    "operand": (
-        "residual",
-        lambda d: d["nodes"][0]["post_ops"][0].update(input=-1),
-        "sum lacks its operand",
-    ),
-    "function": (
-        "residual",
-        lambda d: d["nodes"][0]["post_ops"][0].update(kind="x"),
-        "unknown function 'x'",
-    ),
-    "transposition": (
-        "matmul",
-        attribute("matmul", "ints", "transpose_b", [2]),
-        "transpose_b: 2 is not from 0 to",
-    ),
+    "operand": ("residual", lambda d: d["nodes"][0]["post_ops"][0].update(input=-1),
+        "sum lacks its operand"),
+    "function": ("residual", lambda d: d["nodes"][0]["post_ops"][0].update(kind="x"),
+        "unknown function 'x'"),
+    "transposition": ("matmul", attribute("matmul", "ints", "transpose_b", [2]),
+        "transpose_b: 2 is not from 0 to"),
     "extent": ("mean", shape(0, [3, -4]), "tensor 0 cannot have shape 3x-4"),
     "no elements": ("mean", shape(0, [0, 4]), "tensor 0 has no elements: 0x4"),
     "size": ("mean", shape(0, [2**31] * 3), "tensor 0 cannot have shape"),
@@ -308,7 +287,7 @@ WRONG = {
     "tensor": ("mean", field("reduce", "inputs", [9]), r"\(reduce\): inputs: tensor 9 is used"),
     "format": ("mean", lambda d: d.update(format=0), "format 0 where this library reads 1 to 2"),
     "key": ("mean", lambda d: d.update(more=1), "wrong: JSONReader: Unknown field more"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", WRONG)

@@ -1,26 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of libtvm_collage_pool.so: the C++ cases of tests/cpp/thread_pool, each in its own process
-with its own thread counts, and TVM kernels on the pool. Needs g++; the library is the installed
-package's, or is built from the sources where there is none."""
+with its own thread counts, and TVM kernels on the pool. Needs g++."""
 
 from __future__ import annotations
 
 import ctypes
-import importlib.util
+import functools
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tvm_collage import library_path
 
 TVM_TREE = Path(__file__).resolve().parents[3]
 SOURCES = TVM_TREE / "src" / "runtime" / "thread_pool"
 CASES = TVM_TREE / "tests" / "cpp" / "thread_pool"
-POOL_NAME = "libtvm_collage_pool.so"
 THREAD_VARIABLES = ("TVM_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "OMP_DYNAMIC")
 
 
@@ -36,37 +36,27 @@ def compile_cxx(arguments: list[str]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture(scope="module")
-def pool_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if importlib.util.find_spec("tvm_collage") is not None:
-        from tvm_collage import library_path
-
-        if installed := library_path("tvm_collage_pool"):
-            return Path(installed)
-    library = tmp_path_factory.mktemp("pool") / POOL_NAME
-    sources = [str(source) for source in sorted(SOURCES.glob("*.cc"))]
-    shared = ["-shared", "-fPIC", "-fopenmp", "-fvisibility=hidden", "-Wl,-z,defs"]
-    compile_cxx([*shared, *sources, "-o", str(library), "-ldl"])
-    return library
-
-
-def compile_cases(name: str, pool_library: Path, folder_for: pytest.TempPathFactory) -> str:
-    program = folder_for.mktemp("cases") / name
-    source = CASES / f"{name}.cc"
-    folder = str(pool_library.parent)
-    libraries = [f"-L{folder}", "-ltvm_collage_pool", f"-Wl,-rpath,{folder}"]
-    compile_cxx(["-rdynamic", f"-I{SOURCES}", str(source), "-o", str(program), *libraries])
-    return str(program)
+POOL = Path(library_path("tvm_collage_pool"))
 
 
 @pytest.fixture(scope="module")
-def cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return compile_cases("pool_cases", pool_library, tmp_path_factory)
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], str]:
+    """Return the program of a file of cases."""
+
+    @functools.cache
+    def compiled(name: str) -> str:
+        program = str(tmp_path_factory.mktemp("cases") / name)
+        libraries = [f"-L{POOL.parent}", "-ltvm_collage_pool", f"-Wl,-rpath,{POOL.parent}"]
+        source = str(CASES / f"{name}.cc")
+        compile_cxx(["-rdynamic", f"-I{SOURCES}", source, "-o", program, *libraries])
+        return program
+
+    return compiled
 
 
 @pytest.fixture(scope="module")
-def spread_cases(pool_library: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return compile_cases("spread_cases", pool_library, tmp_path_factory)
+def cases(compiled: Callable[[str], str]) -> str:
+    return compiled("pool_cases")
 
 
 TWO_THREADS = {"TVM_NUM_THREADS": "2"}
@@ -76,38 +66,32 @@ LIMIT_OF_ONE = {"TVM_NUM_THREADS": "4", "OMP_THREAD_LIMIT": "1"}
 FEWER_THAN_ASKED = {"TVM_NUM_THREADS": "64", "OMP_DYNAMIC": "true"}
 
 
-@pytest.mark.parametrize(
-    "variables",
-    [TWO_THREADS, MORE_THREADS_THAN_CORES, ONE_THREAD, LIMIT_OF_ONE, FEWER_THAN_ASKED],
-    ids=["two", "five", "one", "limit_of_one", "fewer_than_asked"],
+THREADS = {
+    "two": TWO_THREADS,
+    "five": MORE_THREADS_THAN_CORES,
+    "one": ONE_THREAD,
+    "limit_of_one": LIMIT_OF_ONE,
+    "fewer_than_asked": FEWER_THAN_ASKED,
+}
+# Cases, and the first so many of THREADS that they are for: teams that are whole, and threads.
+OF_ANY = (
+    *("all_tasks_once", "bad_arguments", "nested", "nested_barrier", "concurrent_launches"),
+    *("errors", "barrier_refused_when_tasks_share_threads", "fork", "fork_inside_task"),
+    "flush_denormals",
 )
-@pytest.mark.parametrize(
-    "case",
-    [
-        "all_tasks_once",
-        "bad_arguments",
-        "nested",
-        "nested_barrier",
-        "concurrent_launches",
-        "errors",
-        "barrier_refused_when_tasks_share_threads",
-        "fork",
-        "fork_inside_task",
-        "flush_denormals",
-    ],
-)
-def test_case_with_any_number_of_threads(cases: str, case: str, variables: dict[str, str]) -> None:
-    done = run([cases, case], **variables)
-    assert done.returncode == 0, done.stderr
+COUNTS = {
+    **dict.fromkeys(OF_ANY, 5),
+    "barrier_works": 4,
+    "barrier_refused_when_a_task_is_gone": 2,
+    "set_count": 2,
+}
 
 
 @pytest.mark.parametrize(
-    "variables",
-    [TWO_THREADS, MORE_THREADS_THAN_CORES, ONE_THREAD, LIMIT_OF_ONE],
-    ids=["two", "five", "one", "limit_of_one"],
+    "case, threads", [(case, name) for case in COUNTS for name in [*THREADS][: COUNTS[case]]]
 )
-def test_barrier_of_a_whole_team(cases: str, variables: dict[str, str]) -> None:
-    done = run([cases, "barrier_works"], **variables)
+def test_case_with_threads(cases: str, case: str, threads: str) -> None:
+    done = run([cases, case], **THREADS[threads])
     assert done.returncode == 0, done.stderr
 
 
@@ -135,17 +119,12 @@ ALWAYS = {"COLLAGE_SPREAD_THREADS": "always"}
         ("threads_that_share_are_counted", {}),
     ],
 )
-def test_threads_keep_to_cpus_of_their_own(spread_cases: str, case: str, variables: dict) -> None:
-    done = run([spread_cases, case], **TWO_THREADS, **variables)
+def test_threads_keep_to_cpus_of_their_own(
+    compiled: Callable[[str], str], case: str, variables: dict[str, str]
+) -> None:
+    done = run([compiled("spread_cases"), case], **TWO_THREADS, **variables)
     if done.returncode == NEEDS_MORE_CPUS:
         pytest.skip("two threads need two CPUs, and idle ones where they are spread by default")
-    assert done.returncode == 0, done.stderr
-
-
-@pytest.mark.parametrize("case", ["barrier_refused_when_a_task_is_gone", "set_count"])
-@pytest.mark.parametrize("variables", [TWO_THREADS, MORE_THREADS_THAN_CORES], ids=["two", "five"])
-def test_case_that_needs_threads(cases: str, case: str, variables: dict[str, str]) -> None:
-    done = run([cases, case], **variables)
     assert done.returncode == 0, done.stderr
 
 
@@ -208,9 +187,8 @@ def test_case_with_sanitizers(sanitized_cases: str, case: str, variables: dict[s
     assert done.returncode == 0, done.stderr
 
 
-def test_tvm_kernels_run_on_the_pool(pool_library: Path) -> None:
-    pytest.importorskip("tvm")
-    ours, stock = run_tvm(str(pool_library)), run_tvm("")
+def test_tvm_kernels_run_on_the_pool() -> None:
+    ours, stock = run_tvm(str(POOL)), run_tvm("")
     assert ours["output"] == stock["output"]
     assert ours["launches"] >= 10 and stock["launches"] == 0
     assert ours["new_threads"] <= 1  # the second OpenMP thread, and none of TVM's own pool

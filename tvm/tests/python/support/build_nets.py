@@ -23,7 +23,7 @@ def resnet():
 def separable():
     """Two depthwise-separable convolutions with batch norm and ReLU6, as in MobileNet."""
     weight = _weights(1)
-    body = data = relay.var("data", shape=(1, 16, 14, 14))
+    body = data = relay.var("data", shape=(1, 16, 7, 7))
     for _ in range(2):
         body = relay.nn.conv2d(
             body, weight(16, 1, 3, 3), padding=1, groups=16, channels=16, kernel_size=(3, 3)
@@ -64,10 +64,10 @@ def transformer():
 
 
 def lstm():
-    """Three steps of an LSTM cell with 8 units, unrolled."""
+    """Three steps of an LSTM cell with 8 units, unrolled; one weight is a parameter."""
     weight = _weights(3)
     data = relay.var("data", shape=(3, 1, 8))
-    to_gates, from_state, bias = weight(32, 8), weight(32, 8), weight(32)
+    to_gates, from_state, bias = relay.var("to_gates", shape=(32, 8)), weight(32, 8), weight(32)
     state = cell = relay.zeros((1, 8), "float32")
     steps = relay.split(data, 3)
     for step in range(3):
@@ -76,7 +76,8 @@ def lstm():
         update, forget, output, value = relay.split(gates, 4, axis=1)
         cell = relay.sigmoid(forget) * cell + relay.sigmoid(update) * relay.tanh(value)
         state = relay.sigmoid(output) * relay.tanh(cell)
-    return tvm.IRModule.from_expr(relay.Function([data], relay.Tuple([state, cell]))), {}
+    function = relay.Function([data, to_gates], relay.Tuple([state, cell]))
+    return tvm.IRModule.from_expr(function), {"to_gates": weight(32, 8).data}
 
 
 NETS = {"resnet": resnet, "separable": separable, "transformer": transformer, "lstm": lstm}

@@ -31,6 +31,12 @@ def parse(text):
     return relay.transform.InferType()(mod)
 
 
+def module_of(body):
+    """A typed module of an expression, whose free variables are its inputs."""
+    function = relay.Function(relay.analysis.free_vars(body), body)
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
+
+
 def graph_rows(function):
     """Return what the partitioner sees of a function: (text, types, op kind, scope, placed)."""
     return [

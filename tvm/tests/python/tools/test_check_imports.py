@@ -49,6 +49,22 @@ def test_a_circle_inside_a_folder_is_found(tree):
     assert "No circle, inside a folder either BROKEN" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "line, found",
+    [
+        ("import tvm.nd", "exec/reply.py:3: imports TVM"),
+        ("from tvm import relay", "exec/reply.py:3: imports TVM"),
+        ("from ..machine import environment", "Worker processes are no matter of TVM BROKEN"),
+    ],
+)
+def test_an_import_of_tvm_by_a_worker_is_found(tree, line, found):
+    reply = tree / PACKAGE / "exec" / "reply.py"
+    reply.write_text(f"def late():\n    # Needs it.\n    {line}\n")
+    done = check_imports(tree)
+    assert done.returncode == 1
+    assert found in done.stdout + done.stderr
+
+
 def floors():
     """The number of each unit's floor, the highest first."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from measure_fakes import measure
-from relay_text import parse
+from relay_text import module_of, parse
 from tvm import relay
 from tvm.relay.collage.candidate.flows import FLOWS, OWN_RANGE
 from tvm.relay.collage.candidate.reads import PLAIN, RANGES, READS
@@ -23,13 +23,8 @@ NOT_RELAY = (
 )
 
 
-def typed(body):
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
-
-
 def values_of(body, seed=0):
-    mod = typed(body) if not isinstance(body, tvm.IRModule) else body
+    mod = module_of(body) if not isinstance(body, tvm.IRModule) else body
     return inputs.random_inputs(inputs.describe_inputs(mod), seed)
 
 
@@ -47,14 +42,18 @@ def var(name, *shape, dtype="int64"):
     return relay.var(name, shape=shape, dtype=dtype)
 
 
+def floats(name, *shape):
+    return var(name, *shape, dtype="float32")
+
+
 def whole(values, dtype="int64"):
     """A constant of just that type, which relay.const would change."""
     return relay.Constant(tvm.nd.array(np.array(values, dtype)))
 
 
-DATA = var("data", 50, 8, dtype="float32")
+DATA = floats("data", 50, 8)
 IDS = var("ids", 300)
-IMAGE = var("image", 2, 3, 20, 30, dtype="float32")
+IMAGE = floats("image", 2, 3, 20, 30)
 TABLE = relay.const(np.zeros((50, 8), "float32"))
 
 
@@ -65,28 +64,28 @@ def rows(ids):
 
 # Operators that read an input named ids, and the numbers that it may hold.
 READING = {
+    "take": (relay.take(DATA, IDS, axis=0), 0, 49),
+    "take of columns": (relay.take(DATA, IDS, axis=1), 0, 7),
+    "take of all": (relay.take(DATA, IDS), 0, 399),
+    "gather": (relay.gather(DATA, 1, var("ids", 50, 9, dtype="int32")), 0, 7),
     "adv_index": (relay.adv_index([DATA, var("other", 9), var("ids", 9)]), 0, 7),
     "adv_index first": (relay.adv_index([DATA, var("ids", 9)]), 0, 49),
     "gather_nd": (relay.gather_nd(IMAGE, var("ids", 2, 2, 5), batch_dims=1), 0, 2),
-    "scatter_nd": (relay.scatter_nd(DATA, var("ids", 2, 5), var("u", 5, dtype="float32")), 0, 7),
+    "scatter_nd": (relay.scatter_nd(DATA, var("ids", 2, 5), floats("u", 5)), 0, 7),
     "one_hot": (relay.one_hot(IDS, relay.const(1.0), relay.const(0.0), 20, -1, "float32"), 0, 19),
-    "nll_loss": (relay.nn.nll_loss(DATA, var("ids", 50), var("w", 8, dtype="float32")), 0, 7),
+    "nll_loss": (relay.nn.nll_loss(DATA, var("ids", 50), floats("w", 8)), 0, 7),
     "reverse_sequence": (relay.reverse_sequence(DATA, var("ids", 8), 0, 1), 0, 50),
     "sparse_to_dense": (relay.sparse_to_dense(var("ids", 9, 2), (6, 5), var("v", 9)), 0, 4),
     "crop_and_resize": (
         relay.image.crop_and_resize(
-            IMAGE, var("boxes", 4, 4, dtype="float32"), var("ids", 4, dtype="int32"), (8, 8), "NCHW"
-        ),
-        0,
-        1,
+            IMAGE, floats("boxes", 4, 4), var("ids", 4, dtype="int32"), (8, 8), "NCHW"
+        ), 0, 1,
     ),
     "divide": (
-        relay.floor_divide(var("x", 300, dtype="int32"), var("ids", 300, dtype="int32")),
-        1,
-        16,
+        relay.floor_divide(var("x", 300, dtype="int32"), var("ids", 300, dtype="int32")), 1, 16,
     ),
     "unravel_index": (relay.unravel_index(IDS, whole([4, 6])), 0, 23),
-}
+}  # fmt: skip
 # Ways from ids to rows(...) of 50, and the numbers that ids may hold.
 WAYS = {
     "cast and reshape": (rows(relay.reshape(relay.cast(IDS, "int32"), (3, 100))), 0, 49),
@@ -99,26 +98,16 @@ WAYS = {
     "counted, short": (rows(relay.cumsum(var("ids", 7), axis=0)), 0, 7),
     "joined": (rows(relay.concatenate([IDS, whole([0] * 20)], 0)), 0, 49),
     "negative ones from the end": (
-        rows(relay.where(relay.less(IDS, whole(0)), IDS + whole(50), IDS)),
-        0,
-        49,
+        rows(relay.where(relay.less(IDS, whole(0)), IDS + whole(50), IDS)), 0, 49,
     ),
-    "rounded floats": (
-        rows(relay.cast(relay.floor(var("ids", 300, dtype="float32")), "int32")),
-        0,
-        49,
-    ),
+    "rounded floats": (rows(relay.cast(relay.floor(floats("ids", 300)), "int32")), 0, 49),
     "two added": (rows(IDS + var("more", 300)), 0, 24),
     "computed": (
-        rows(
-            relay.reshape(
-                relay.nn.dense(var("ids", 4, 6), var("w", 5, 6), out_dtype="int64"), (20,)
-            )
-        ),
-        0,
-        0,
+        rows(relay.reshape(
+            relay.nn.dense(var("ids", 4, 6), var("w", 5, 6), out_dtype="int64"), (20,)
+        )), 0, 0,
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*READING, *WAYS])
@@ -130,38 +119,38 @@ def test_made_up_numbers_are_safe(name):
 
 
 def test_the_greatest_of_scores_is_an_index_and_scores_are_any():
-    scores = var("scores", 7, 50, dtype="float32")
+    scores = floats("scores", 7, 50)
     assert values_of(rows(relay.argmax(scores, axis=1)))["scores"].min() < 0
 
 
 MATRIX = (
-    var("values", 200, dtype="float32"),
+    floats("values", 200),
     var("columns", 200, dtype="int32"),
     var("pointers", 33, dtype="int32"),
 )
-ROIS = var("rois", 40, 5, dtype="float32")
+ROIS = floats("rois", 40, 5)
 SPARSE_OR_REGIONS = {
-    "sparse_dense": relay.nn.sparse_dense(var("x", 16, 64, dtype="float32"), MATRIX),
+    "sparse_dense": relay.nn.sparse_dense(floats("x", 16, 64), MATRIX),
     "roi_align": relay.vision.roi_align(IMAGE, ROIS, (7, 7), 0.5),
     "roi_pool": relay.vision.roi_pool(IMAGE, ROIS, (7, 7), 0.5),
-    "sparse_add": relay.nn.sparse_add(var("x", 32, 64, dtype="float32"), MATRIX),
+    "sparse_add": relay.nn.sparse_add(floats("x", 32, 64), MATRIX),
     "sparse_transpose": relay.nn.sparse_transpose(MATRIX)[0],
     "blocks": relay.nn.sparse_dense(
-        var("x", 16, 64, dtype="float32"),
+        floats("x", 16, 64),
         (
-            var("values", 20, 4, 4, dtype="float32"),
+            floats("values", 20, 4, 4),
             var("columns", 20, dtype="int32"),
             var("pointers", 9, dtype="int32"),
         ),
     ),
     "boxes": relay.vision.non_max_suppression(
-        var("boxes", 1, 60, 6, dtype="float32"),
+        floats("boxes", 1, 60, 6),
         var("count", 1, dtype="int32"),
         var("ids", 1, 60, dtype="int32"),
         return_indices=False,
     ),
     "scatter_elements": relay.scatter_elements(
-        DATA, var("ids", 50, 8), var("updates", 50, 8, dtype="float32"), 1, "add"
+        DATA, var("ids", 50, 8), floats("updates", 50, 8), 1, "add"
     ),
     "invert_permutation": relay.invert_permutation(var("ids", 50, dtype="int32")),
     "remainder of bytes": relay.mod(var("x", 30, dtype="int8"), var("by", 30, dtype="int8")),
@@ -200,7 +189,7 @@ def test_everything_made_up_runs():
         free = relay.analysis.free_vars(body)
         new = {v: relay.Var(f"{v.name_hint}_{place}", v.type_annotation) for v in free}
         renamed.append(relay.bind(body, new))
-    candidate = measure.candidate_module(typed(relay.Tuple(renamed)), "tvm", "llvm")
+    candidate = measure.candidate_module(module_of(relay.Tuple(renamed)), "tvm", "llvm")
     with measure.MeasuredCostEstimator(workers=1, budget_seconds=0.01) as estimator:
         (cost,) = estimator.estimate([candidate])
     assert cost.is_usable, cost.Summary()
@@ -210,7 +199,7 @@ def test_everything_made_up_runs():
 
 
 def key(body):
-    return measure.candidate_module(typed(body), "tvm", "llvm").key()
+    return measure.candidate_module(module_of(body), "tvm", "llvm").key()
 
 
 def sparse(seed=0, rows_filled=32, scale=1.0):
@@ -222,7 +211,7 @@ def sparse(seed=0, rows_filled=32, scale=1.0):
         relay.const(np.sort(rng.integers(0, 64, 640)).astype("int32")),
         relay.const(pointers),
     )
-    return relay.nn.sparse_dense(var("x", 16, 64, dtype="float32"), matrix)
+    return relay.nn.sparse_dense(floats("x", 16, 64), matrix)
 
 
 def numbers(seed, count=40, dtype="int64"):
@@ -283,9 +272,9 @@ def constants_of(mod):
 def test_workers_build_the_real_structure():
     """With made-up row pointers nearly all rows would be empty, and cost nothing."""
     body = sparse(3, rows_filled=4, scale=7.0)
-    text = measure.candidate_module(typed(body), "tvm", "llvm").to_json()
+    text = measure.candidate_module(module_of(body), "tvm", "llvm").to_json()
     built = constants_of(measure.CandidateModule.from_json(text).instantiate())
-    real = constants_of(typed(body))
+    real = constants_of(module_of(body))
     np.testing.assert_array_equal(built[33,], real[33,])
     data, columns = body.args[1], body.args[2]
     assert tuple(data.data.shape) == tuple(columns.data.shape) == (640,)

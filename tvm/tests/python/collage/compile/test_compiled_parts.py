@@ -12,7 +12,7 @@ from tvm.auto_scheduler.measure_record import load_record_from_string
 from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
-from tvm.relay.collage.exec.contestant import library_contestant
+from tvm.relay.collage.measure.race.library_contestant import library_contestant
 
 RANDOM = np.random.default_rng(0)
 WEIGHT = RANDOM.standard_normal((4, 4, 3, 3)).astype("float32")

@@ -6,6 +6,7 @@ import os
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import run
 from own_code_backends import IN_C
 from tvm import relay
 from tvm.relay.collage import backends
@@ -71,9 +72,7 @@ def test_graph_executor(tmp_path):
 
 def test_in_memory_as_stock_tvm_and_not_copied():
     library = build_library(net(), "llvm")
-    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.run(**inputs())
-    check(*(module.get_output(k).numpy() for k in range(2)))
+    check(*run(library, inputs()))
     [param] = library.get_params().values()
     [kept] = library["get_graph_params"]().values()
     assert param.handle.contents.data == kept.handle.contents.data

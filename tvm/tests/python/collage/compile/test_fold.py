@@ -8,7 +8,6 @@ from relay_text import operators
 from tvm import relay
 from tvm.relay.collage.compile.fast_passes import fast_passes
 from tvm.relay.collage.compile.fold import fold_constants, fold_in_place
-from tvm.relay.collage.compile.fold_ops import EVALUATORS
 from tvm.relay.collage.compile.layout import parse_layout, transform_layout
 
 RNG = np.random.RandomState(7)
@@ -39,114 +38,48 @@ def constants_of(expr):
 
 C34 = const(3, 4)
 SCALAR = relay.const(2.5)
-# One or more expressions for each row of the table of evaluators.
-EXPRESSIONS = {
-    "reshape": [relay.reshape(const(2, 3, 4), (6, -1)), relay.reshape(const(2, 3), (0, 1, -1))],
-    "contrib_reverse_reshape": [relay.op.transform.reverse_reshape(const(2, 3, 4), (-1, 0))],
-    "reshape_like": [relay.reshape_like(const(2, 6), C34)],
-    "expand_dims": [relay.expand_dims(C34, 1, 2), relay.expand_dims(C34, -1)],
-    "squeeze": [relay.squeeze(const(1, 3, 1)), relay.squeeze(const(1, 3, 1), axis=[0])],
-    "nn.batch_flatten": [relay.nn.batch_flatten(const(2, 3, 4))],
-    "broadcast_to": [relay.broadcast_to(const(3, 1), (2, 3, 4))],
-    "broadcast_to_like": [relay.broadcast_to_like(const(3, 1), C34)],
-    "transpose": [relay.transpose(const(2, 3, 4)), relay.transpose(const(2, 3, 4), (1, -1, 0))],
-    "auto_scheduler_layout_transform": [
-        relay.op._make.auto_scheduler_layout_transform(const(24, 32), "24j32k", "2j4k3j8k4j"),
-    ],
-    "layout_transform": [
-        relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW8i16o"),
-        relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW4i8o"),
-        relay.layout_transform(const(1, 16, 5, 5), "NCHW", "NCHW8c"),
-        relay.layout_transform(const(1, 2, 5, 5, 8), "NCHW8c", "NCHW"),
-        relay.layout_transform(const(1, 2, 5, 5, 8), "NCHW8c", "NCHW4c"),
-        relay.layout_transform(const(2, 3, 4, 5), "NCHW", "NHWC"),
-        relay.layout_transform(const(8, 1, 3, 3), "OIHW", "OIHW1i8o"),
-        relay.layout_transform(const(3, 3, 8, 16), "HWIO", "OIHW8i16o"),
-        relay.layout_transform(const(32, 12), "NK", "NK16n"),
-    ],
-    "concatenate": [
-        relay.concatenate([const(2, 3), const(2, 5)], axis=1),
-        relay.concatenate([const(2, 3), const(4, 3)], axis=-2),
-    ],
-    "stack": [relay.stack([C34, C34], axis=1)],
-    "repeat": [relay.repeat(C34, 2, axis=0), relay.repeat(C34, 3, axis=-1)],
-    "split": [
-        relay.split(const(6, 4), 3).astuple(),
-        relay.split(const(6, 4), (1, 4)).astuple(),
-        relay.split(const(6, 4), 2, axis=-1)[1],
-    ],
-    "strided_slice": [
-        relay.strided_slice(const(6, 8), [1, 2], [5, 8], [2, 3]),
-        relay.strided_slice(const(6, 8), [1], [-1], axes=[1]),
-        relay.strided_slice(const(6, 8), [0, -3], [100, 100]),
-    ],
-    "copy": [relay.copy(C34)],
-    "cast": [
-        relay.cast(C34, "float64"),
-        relay.cast(const(3, dtype="int32"), "float32"),
-        relay.cast(const(5, dtype="float32"), "int32"),
-        relay.cast(const(5, dtype="int64"), "int8"),
-        relay.cast(const(5, dtype="bool"), "float32"),
-        relay.cast(relay.const(np.array([0.0, 0.5, -2.0], "float32")), "bool"),
-    ],
-    "cast_like": [relay.cast_like(C34, const(1, dtype="float64"))],
-    "full": [relay.full(SCALAR, (2, 3), "float32")],
-    "full_like": [relay.full_like(C34, SCALAR)],
-    "zeros_like": [relay.zeros_like(C34)],
-    "ones_like": [relay.ones_like(C34)],
-    "add": [relay.add(signed(3, 1), signed(4)), relay.add(const(3, dtype="int32"), relay.const(4))],
-    "subtract": [relay.subtract(signed(3, 4), signed(4))],
-    "multiply": [relay.multiply(signed(8, 3, 1, 1), signed(8, 1, 1, 1))],
-    "divide": [
-        relay.divide(signed(3, 4), const(4)),
-        relay.divide(relay.const([-7, 7, -7]), relay.const([2, -2, -2])),
-    ],
-    **{
-        name: [op(relay.const([-7, 7, -7, 3]), relay.const([2, -2, -2, 3]))]
-        for name, op in {
-            "mod": relay.mod,
-            "maximum": relay.maximum,
-            "minimum": relay.minimum,
-            "equal": relay.equal,
-            "not_equal": relay.not_equal,
-            "less": relay.less,
-            "less_equal": relay.less_equal,
-            "greater": relay.greater,
-            "greater_equal": relay.greater_equal,
-        }.items()
-    },
-    "floor_divide": [relay.floor_divide(relay.const(-7), relay.const(2))],
-    "floor_mod": [relay.floor_mod(relay.const(-7), relay.const(2))],
-    "logical_and": [relay.logical_and(const(9, dtype="bool"), const(9, dtype="bool"))],
-    "logical_or": [relay.logical_or(const(9, dtype="bool"), const(9, dtype="bool"))],
-    "logical_not": [relay.logical_not(const(9, dtype="bool"))],
-    "where": [relay.where(const(3, 1, dtype="bool"), C34, signed(4))],
-    "take": [relay.take(C34, relay.const([[2, 0]]), axis=0), relay.take(C34, relay.const(11))],
-    "arange": [relay.arange(relay.const(2), relay.const(-9), relay.const(-3), "int32")],
-    "prod": [relay.prod(const(3, 2, dtype="int64"), axis=1, keepdims=True)],
-    "ceil": [relay.ceil(signed(9))],
-    "floor": [relay.floor(signed(9))],
-    "negative": [relay.negative(signed(5)), relay.negative(const(3, dtype="int8"))],
-    "abs": [relay.abs(signed(5))],
-    "sqrt": [relay.sqrt(const(4, 4)), relay.sqrt(const(4, dtype="float64"))],
-    "rsqrt": [relay.rsqrt(const(64)), relay.rsqrt(const(64, dtype="float64"))],
-}
+# All are folded; test_fold_ops.py has each operator on the edges of types.
+FOLDED = [
+    relay.reshape(const(2, 3), (0, 1, -1)),
+    relay.layout_transform(const(16, 8, 3, 3), "OIHW", "OIHW8i16o"),
+    relay.layout_transform(const(1, 2, 5, 5, 8), "NCHW8c", "NCHW4c"),
+    relay.layout_transform(const(2, 3, 4, 5), "NCHW", "NHWC"),
+    relay.layout_transform(const(8, 1, 3, 3), "OIHW", "OIHW1i8o"),
+    relay.layout_transform(const(3, 3, 8, 16), "HWIO", "OIHW8i16o"),
+    relay.layout_transform(const(32, 12), "NK", "NK16n"),
+    relay.op._make.auto_scheduler_layout_transform(const(24, 32), "24j32k", "2j4k3j8k4j"),
+    relay.concatenate([const(2, 3), const(2, 5)], axis=1),
+    relay.split(const(6, 4), (1, 4)).astuple(),
+    relay.split(const(6, 4), 2, axis=-1)[1],
+    relay.strided_slice(const(6, 8), [1, 2], [5, 8], [2, 3]),
+    relay.strided_slice(const(6, 8), [1], [-1], axes=[1]),
+    relay.strided_slice(const(6, 8), [0, -3], [100, 100]),
+    relay.cast(const(5), "int32"),
+    relay.cast(const(5, dtype="int64"), "int8"),
+    relay.full_like(C34, SCALAR),
+    relay.add(signed(3, 1), signed(4)),
+    relay.divide(relay.const([-7, 7, -7]), relay.const([2, -2, -2])),
+    relay.floor_divide(relay.const(-7), relay.const(2)),
+    relay.take(C34, relay.const([[2, 0]]), axis=0),
+    relay.arange(relay.const(2), relay.const(-9), relay.const(-3), "int32"),
+    relay.prod(const(3, 2, dtype="int64"), axis=1, keepdims=True),
+    relay.negative(const(3, dtype="int8")),
+    *(op(signed(9)) for op in (relay.abs, relay.ceil, relay.floor, relay.negative)),
+    *(op(const(64, dtype="float64")) for op in (relay.sqrt, relay.rsqrt)),
+]
 
 
-def test_each_evaluator_has_an_expression():
-    assert set(EXPRESSIONS) == set(EVALUATORS)
+def assert_folded_as_by_tvm(expr):
+    mod = module(expr)
+    ours = constants_of(fold_constants(mod)["main"].body)
+    stock = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
+    for left, right in zip(ours, stock, strict=True):
+        assert left.dtype == right.dtype and left.shape == right.shape
+        np.testing.assert_array_equal(left, right)
 
 
-@pytest.mark.parametrize("name", sorted(EXPRESSIONS))
-def test_same_as_tvm(name):
-    for expr in EXPRESSIONS[name]:
-        mod = module(expr)
-        ours = constants_of(fold_constants(mod)["main"].body)
-        stock = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
-        assert len(ours) == len(stock)
-        for left, right in zip(ours, stock, strict=True):
-            assert left.dtype == right.dtype and left.shape == right.shape
-            np.testing.assert_array_equal(left, right)
+def test_same_as_tvm():
+    assert_folded_as_by_tvm(relay.Tuple(FOLDED))
 
 
 def test_no_number_is_false_whoever_folds_it():
@@ -157,17 +90,7 @@ def test_no_number_is_false_whoever_folds_it():
     assert constants_of(folded["main"].body)[0].tolist() == [False, False, True]
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "bool"])
-def test_data_movement_of_each_type(dtype):
-    expr = relay.transpose(relay.reshape(const(4, 6, dtype=dtype), (2, 2, 6)), (2, 0, 1))
-    mod = module(expr)
-    (ours,) = constants_of(fold_constants(mod)["main"].body)
-    (stock,) = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
-    assert ours.dtype == stock.dtype
-    np.testing.assert_array_equal(ours, stock)
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_chains_of_operators(seed):
     """Random chains, each step a shape-keeping operator on what came before."""
     rng = np.random.RandomState(seed)
@@ -183,10 +106,7 @@ def test_chains_of_operators(seed):
     ]
     for index in rng.randint(len(steps), size=8):
         expr = steps[index](expr)
-    mod = module(expr)
-    (ours,) = constants_of(fold_constants(mod)["main"].body)
-    (stock,) = constants_of(relay.transform.FoldConstant()(mod)["main"].body)
-    np.testing.assert_array_equal(ours, stock)
+    assert_folded_as_by_tvm(expr)
 
 
 @pytest.mark.parametrize(
@@ -305,9 +225,8 @@ def test_deep_network():
 
 
 def test_layout_parser():
-    assert parse_layout("NCHW8c").block("C") == 8
-    assert parse_layout("NCHW8c").block("N") == 1
+    assert parse_layout("CN8c") == [("C", 0, 0), ("N", 0, 0), ("C", 1, 8)]
     for text in ("NCHW8", "NCHWc", "NCHH", "HW8c", "NCHW8c4c", "", "?"):
-        assert parse_layout(text) is None or text == ""
+        assert not parse_layout(text)
     assert transform_layout(np.zeros((2, 3), "float32"), "NC", "NCHW") is None
     assert transform_layout(np.zeros((2, 3), "float32"), "NCH", "NHC") is None

@@ -11,7 +11,7 @@ import tvm
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.compile.link import can_leave_cpp_out, export
+from tvm.relay.collage.compile.library import can_leave_cpp_out, export
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other linkers")
 

@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import run
 from tvm import relay
-from tvm.contrib import graph_executor
 from tvm.relay.collage.compile import host_target
 from tvm.relay.collage.compile.target import hidden_features, read_cpu_flags, unfit_features
 from tvm.relay.collage.errors import BackendUnavailableError
@@ -56,9 +56,7 @@ def test_a_layer_in_8_bits_builds():
     )
     with tvm.transform.PassContext(opt_level=3):
         library = relay.build(tvm.IRModule.from_expr(body), target=host_target())
-    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.run(x=np.ones((1, 16, 8, 8), "uint8"))
-    out = module.get_output(0).numpy()
+    [out] = run(library, {"x": np.ones((1, 16, 8, 8), "uint8")})
     assert out[0, 0, 4, 4] == 9 * 16 and out[0, 0, 0, 0] == 4 * 16
 
 

@@ -7,8 +7,8 @@ import signal
 import pytest
 from fault_runs import wait_until
 from measure_fakes import contestant, measure
+from tvm.relay.collage.exec.pool import SpareWorkers
 from tvm.relay.collage.exec.process import WorkerOptions
-from tvm.relay.collage.exec.spares import SpareWorkers
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -56,10 +56,10 @@ def test_comparisons_share_processes_and_find_nothing_open():
     with SpareWorkers() as spares:
         run = {"warm_seconds": 0.0, "spares": spares}
         first = measure.compare([contestant("a"), contestant("b")], "a", 3, **run)
-        pids = {worker.pid for _, worker in spares._idle}
+        pids = {worker.pid for _, worker in spares.idle}
         assert len(pids) == 2 and all(item.cost.is_usable for item in first)
         second = measure.compare([contestant("c"), contestant("a")], "a", 3, **run)
-        assert {worker.pid for _, worker in spares._idle} == pids
+        assert {worker.pid for _, worker in spares.idle} == pids
         assert all(item.cost.is_usable for item in second)
         worker = spares.take(WorkerOptions())
         reply = worker.call("outputs", {"file": "nowhere"}, 60.0)

@@ -48,7 +48,7 @@ def test_kinds(tmp_path, name, content, kind):
 
 def test_the_models_are_those_that_tvmc_knows_by_their_ending():
     known = {f".{ending}" for each in ALL_FRONTENDS for ending in each.suffixes()}
-    assert {*file_kinds._MODELS} == known - {".zip"}
+    assert {*file_kinds.MODELS} == known - {".zip"}
 
 
 def test_kinds_that_others_write(tmp_path):

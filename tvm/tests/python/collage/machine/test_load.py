@@ -35,7 +35,7 @@ def put(root, path, text):
 def two_cpus(monkeypatch, tmp_path):
     """Of a machine whose third CPU is another's; a clock tick is 10 ms there."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1})
-    monkeypatch.setattr("tvm.relay.collage.machine.load._TICKS", 100)
+    monkeypatch.setattr("tvm.relay.collage.machine.load.ticks", lambda: 100)
     monkeypatch.setattr(os, "times", lambda: (1.0, 0.5, 2.0, 0.5, 77.0))
     put(tmp_path, "proc/stat", STAT)
     return tmp_path

@@ -3,11 +3,10 @@
 
 import io
 import logging
-import subprocess
-import sys
 
 import pytest
 import tvm
+import tvm_forks
 from relay_text import parse
 from tvm.relay.collage import CollageOptions, optimize
 from tvm.relay.collage.process_wide.logs import LOGGER, logging_at
@@ -38,12 +37,7 @@ for level in ("debug", "info", "warning", "error", "notset"):
 
 def test_lines_of_the_level_and_above_go_to_standard_error():
     """In a process of its own: pytest listens to every logger."""
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_LOGGING],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    done = tvm_forks.run(WITHOUT_LOGGING)
     lines = done.stderr.splitlines()
     counts = {
         level: sum(line.endswith(f" at {level}") for line in lines)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import random_inputs, run
-from relay_text import plain_host
+from relay_text import module_of, plain_host
 from tvm import relay
 from tvm.relay.collage.compile import build_library, prepare
 
@@ -31,14 +31,11 @@ def conv(value, padding=0, **more):
 
 
 def prepared(*values):
-    body = values[0] if len(values) == 1 else relay.Tuple(values)
-    return prepare(tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(body), body)))
+    return prepare(module_of(values[0] if len(values) == 1 else relay.Tuple(values)))
 
 
 def assert_becomes(before, after):
-    wanted = tvm.IRModule.from_expr(relay.Function(relay.analysis.free_vars(after), after))
-    wanted = relay.transform.InferType()(wanted)
-    tvm.ir.assert_structural_equal(prepared(before)["main"], wanted["main"])
+    tvm.ir.assert_structural_equal(prepared(before)["main"], module_of(after)["main"])
 
 
 def test_results_are_the_same_bit_for_bit():
@@ -52,8 +49,7 @@ def test_results_are_the_same_bit_for_bit():
         padded(x, (0, 0)),
         relay.broadcast_to(relay.sum(x, 3, True), SHAPE) / relay.broadcast_to(x, SHAPE),
     ]
-    body = relay.Tuple(outputs)
-    before = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+    before = module_of(relay.Tuple(outputs))
     after = prepare(before)
     assert "nn.pad" not in str(after) and "broadcast_to" not in str(after)
     inputs = random_inputs(before["main"])
@@ -125,9 +121,7 @@ STAYS = {
 
 @pytest.mark.parametrize("case", STAYS)
 def test_stays_as_it_is(case):
-    body = STAYS[case](image())
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
+    mod = module_of(STAYS[case](image()))
     assert_becomes(mod["main"].body, mod["main"].body)
 
 

@@ -4,8 +4,9 @@
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import run
+from relay_text import module_of
 from tvm import relay
-from tvm.contrib.graph_executor import GraphModule
 from tvm.relay import collage
 from tvm.relay.collage.compile.library import build_library
 from tvm.relay.collage.compile.prepare import prepare
@@ -88,19 +89,12 @@ NETS = {
 }  # fmt: skip
 
 
-def module_of(body):
-    function = relay.Function(relay.analysis.free_vars(body), body)
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))
-
-
 def quantised_ops(mod):
     return {call.op.name for call in operator_calls(mod) if call.op.name.startswith("qnn.")}
 
 
-def run(mod, inputs):
-    module = GraphModule(build_library(mod, collage.host_target())["default"](tvm.cpu()))
-    module.run(**inputs)
-    return module.get_output(0).numpy()
+def output(mod, inputs):
+    return run(build_library(mod, collage.host_target()), inputs)[0]
 
 
 @pytest.mark.parametrize("name", NETS)
@@ -114,7 +108,7 @@ def test_operators_on_bytes_become_floats_between(name):
         name: np.random.default_rng(1).integers(0, 255, shape).astype("uint8")
         for name, shape in shapes.items()
     }
-    got, wanted = (run(each, inputs).astype(int) for each in (prepared, mod))
+    got, wanted = (output(each, inputs).astype(int) for each in (prepared, mod))
     # TVM rounds each operand of a sum before it adds.
     assert np.abs(got - wanted).max() <= (2 if name in ("add", "subtract") else 1)
     assert len(np.unique(wanted)) > 10, "not all of it is beyond a byte"
@@ -160,7 +154,7 @@ def test_factors_of_channels_go_into_the_scales_of_weights():
         *("qnn.dequantize", "nn.conv2d", "nn.relu"),
     ]
     inputs = {"x": DRAW.standard_normal((1, 3, 6, 6)).astype("float32")}
-    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(output(prepared, inputs), output(mod, inputs), rtol=1e-4, atol=1e-4)
 
 
 def depthwise(scales, zeros):
@@ -177,7 +171,7 @@ def test_scales_of_depthwise_data_go_into_those_of_weights(zeros, is_moved):
     data, _ = (call for call in operator_calls(prepared) if call.op.name == "qnn.dequantize")
     assert (data.args[1].data.numpy().size == 1) == is_moved
     inputs = {"x": DRAW.integers(0, 255, (1, 4, 6, 6)).astype("uint8")}
-    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(output(prepared, inputs), output(mod, inputs), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("case", ["a factor of zero", "a byte without its negative"])
@@ -188,7 +182,7 @@ def test_factors_that_scales_cannot_be_stay(case):
     prepared = prepare(mod)
     assert "multiply" in [call.op.name for call in operator_calls(prepared)]
     inputs = {"x": DRAW.standard_normal((1, 3, 6, 6)).astype("float32")}
-    np.testing.assert_allclose(run(prepared, inputs), run(mod, inputs), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(output(prepared, inputs), output(mod, inputs), rtol=1e-4, atol=1e-4)
 
 
 def test_every_reader_has_a_dequantised_value_of_its_own():
@@ -204,9 +198,5 @@ def test_tvms_kernels_round_halves_to_even():
     x = relay.var("x", shape=(6,))
     both = relay.Tuple([relay.round(x), qnn.quantize(x, number(1.0), zero(), out_dtype="int8")])
     data = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 3.4], "float32")
-    module = GraphModule(
-        build_library(module_of(both), collage.host_target())["default"](tvm.cpu())
-    )
-    module.run(x=data)
-    for n in range(2):
-        np.testing.assert_array_equal(module.get_output(n).numpy(), np.rint(data))
+    for got in run(build_library(module_of(both), collage.host_target()), {"x": data}):
+        np.testing.assert_array_equal(got, np.rint(data))

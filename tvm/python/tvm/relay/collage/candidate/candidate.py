@@ -194,11 +194,9 @@ def deployable_module(function: Function | tvm.IRModule) -> tvm.IRModule:
         compiler = str(called.attrs["Compiler"])
         var = tvm.ir.GlobalVar(f"collage_{compiler.replace('-', '_')}_{len(external)}")
         external[node] = var
-        called = called.with_attr("global_symbol", var.name_hint)
-        functions[var] = called.with_attr("Primitive", tvm.tir.IntImm("int32", 1)).with_attr(
-            "Inline", tvm.tir.IntImm("int32", 1)
-        )
-
+        one = tvm.tir.IntImm("int32", 1)
+        marks = {"global_symbol": var.name_hint, "Primitive": one, "Inline": one}
+        functions[var] = called.with_attr(marks)
     if not external:
         return mod
     body = replace_nodes(main.body, external)

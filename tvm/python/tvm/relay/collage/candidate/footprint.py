@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import tvm
 from tvm import relay
 from tvm.relay.function import Function
@@ -130,18 +131,13 @@ def _peak(values: Sequence[_Value], last: Sequence[int], returned: set[int]) -> 
         )
         memory_of.append(taken)
     of_outputs = {memory_of[number] for number in returned}
-    changes: dict[int, int] = {}
     spans: dict[int, tuple[int, int]] = {}
     for number, memory in enumerate(memory_of):
         begin, _ = spans.get(memory, (values[number].time, 0))
         spans[memory] = begin, last[number]
+    changes = np.zeros(len(values) + 2, "int64")  # by time
     for memory, (begin, end) in spans.items():
         if memory not in of_outputs:
-            size = values[memory].size
-            changes[begin] = changes.get(begin, 0) + size
-            changes[end + 1] = changes.get(end + 1, 0) - size
-    alive = peak = 0
-    for time in sorted(changes):
-        alive += changes[time]
-        peak = max(peak, alive)
-    return peak
+            changes[begin] += values[memory].size
+            changes[end + 1] -= values[memory].size
+    return int(changes.cumsum().max())

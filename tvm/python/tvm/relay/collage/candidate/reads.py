@@ -86,14 +86,17 @@ def _along(axis: int | None, shape: list[int] | None) -> int:
     return math.prod(shape) if axis is None else shape[int(axis)]
 
 
-def _axis_index(attr: str = "axis") -> Reads:
-    """Read the second operand as indexes of an axis of the first."""
+def _indexes(place: int, count: Callable[[Any], float]) -> Reads:
+    """Read an operand as indexes of as many things as `count` gives for the call."""
 
     def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-        axis = getattr(call.attrs, attr)
-        yield call.args[1], _below(_along(axis, shape_of(call.args[0])))
+        yield call.args[place], _below(count(call))
 
     return reads
+
+
+# The second operand has indexes of an axis of the first.
+_axis_index = _indexes(1, lambda call: _along(call.attrs.axis, shape_of(call.args[0])))
 
 
 def _length_along(attr: str) -> Reads:
@@ -104,12 +107,12 @@ def _length_along(attr: str) -> Reads:
     return reads
 
 
-def _rows_of_indexes(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    """Yield the needs of rows that each index an axis of the first operand (gather_nd,
+def _least_extent(call: relay.Call) -> int:
+    """Count what rows that each index an axis of the first operand may all index (gather_nd,
     scatter_nd)."""
     shape, indexes = shape_of(call.args[0]) or [], shape_of(call.args[1]) or [1]
     first = int(getattr(call.attrs, "batch_dims", 0))
-    yield call.args[1], _below(_smallest(shape[first : first + indexes[0]]))
+    return _smallest(shape[first : first + indexes[0]])
 
 
 def _adv_index(call: relay.Call) -> Iterator[tuple[Any, Need]]:
@@ -124,9 +127,12 @@ def fields_of(node: relay.Expr) -> list[Any]:
     return list(node.fields) if isinstance(node, _expr.Tuple) else []
 
 
-def _fixed(**needs: tuple[float, float]) -> Reads:
-    """Operands by position ("_1") that must be in a range whatever the call says."""
-    pairs = [(int(place[1:]), Need(*limits)) for place, limits in needs.items()]
+def _fixed(**needs: Need | tuple[float, float]) -> Reads:
+    """Read operands by position ("_1") that have such a need whatever the call says."""
+    pairs = [
+        (int(place[1:]), need if isinstance(need, Need) else Need(*need))
+        for place, need in needs.items()
+    ]
 
     def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         for place, need in pairs:
@@ -150,10 +156,6 @@ def _integers_only(low: int, high: int) -> Reads:
 def is_integer(node: relay.Expr) -> bool:
     dtype = str(getattr(type_of(node), "dtype", ""))
     return dtype.startswith(("int", "uint"))
-
-
-def _sparse_to_dense(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    yield call.args[0], _below(_smallest([int(d) for d in call.attrs.output_shape]))
 
 
 def _compressed(columns: Callable[[Any, list[int]], int], first: int = 1) -> Reads:
@@ -207,45 +209,6 @@ def _unravel_index(call: relay.Call) -> Iterator[tuple[Any, Need]]:
         yield call.args[0], ZERO
 
 
-def _nll_loss(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    shape = shape_of(call.args[0]) or [1]
-    yield call.args[1], _below(shape[1] if len(shape) > 1 else shape[0])
-
-
-def _one_hot(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    yield call.args[0], _below(int(call.attrs.depth))
-
-
-def _invert_permutation(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    yield call.args[0], _below(_along(0, shape_of(call.args[0])))
-
-
-def _multipliers(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-    """fixed_point_multiply_per_axis: mantissas, and by how much they are shifted."""
-    for place, high in ((1, 2**30), (2, 7), (3, 7)):
-        yield call.args[place], Need(0, high, decides=False)
-
-
-def _positive(place: int) -> Reads:
-    """Floats whose result is no number otherwise."""
-
-    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-        yield call.args[place], Need(form="positive", decides=False)
-
-    return reads
-
-
-def _anything(*places: int) -> Reads:
-    """Read any numbers: all are safe, and decide what is computed (where a sample is taken
-    from)."""
-
-    def reads(call: relay.Call) -> Iterator[tuple[Any, Need]]:
-        for place in places:
-            yield call.args[place], Need()
-
-    return reads
-
-
 def _recurrence(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     """Steps of each row, made up as all of them; a library may leave out states of zero."""
     steps = _along(0, shape_of(call.args[0]))
@@ -255,6 +218,11 @@ def _recurrence(call: relay.Call) -> Iterator[tuple[Any, Need]]:
 
 
 _ONE = (1, 1)
+# All are safe, and decide what is computed (where a sample is taken from).
+_ANYTHING = Need()
+# Of floats whose result is no number otherwise.
+_POSITIVE = Need(form="positive", decides=False)
+_SHIFT = Need(0, 7, decides=False)
 # Operators to which some numbers are places, shapes or structure; constants of this kind decide how
 # long they take.
 READS: dict[str, Reads] = {
@@ -277,30 +245,30 @@ READS: dict[str, Reads] = {
     "dyn.tile": _fixed(_1=(1, 2)),
     "dyn.topk": _fixed(_1=_ONE),
     "dyn.zeros": _fixed(_0=(1, 4)),
-    "gather": _axis_index(),
-    "gather_nd": _rows_of_indexes,
+    "gather": _axis_index,
+    "gather_nd": _indexes(1, _least_extent),
     "image.crop_and_resize": _crop_and_resize,
     "image.grid_sample": _fixed(_1=(-1, 1)),
-    "invert_permutation": _invert_permutation,
-    "nn.deformable_conv2d": _anything(1),
+    "invert_permutation": _indexes(0, lambda call: _along(0, shape_of(call.args[0]))),
+    "nn.deformable_conv2d": _fixed(_1=_ANYTHING),
     "nn.internal.sparse_dense_padded": _compressed(_block_columns(1)),
-    "nn.nll_loss": _nll_loss,
+    "nn.nll_loss": _indexes(1, lambda call: (shape_of(call.args[0]) or [1])[:2][-1]),
     "nn.sparse_add": _compressed(_block_columns(1)),
     "nn.sparse_conv2d": _compressed(_conv_columns),
     "nn.sparse_dense": _compressed(_block_columns(1)),
     "nn.sparse_transpose": _compressed(
         lambda call, _: _along(0, shape_of(call.args[2])) - 1, first=0
     ),
-    "one_hot": _one_hot,
+    "one_hot": _indexes(0, lambda call: int(call.attrs.depth)),
     "reverse_sequence": _length_along("seq_axis"),
-    "scatter_elements": _axis_index(),
-    "scatter_nd": _rows_of_indexes,
+    "scatter_elements": _axis_index,
+    "scatter_nd": _indexes(1, _least_extent),
     "sequence_mask": _length_along("axis"),
     "sparse_fill_empty_rows": _fixed(_0=(0, 0), _2=(1, 16)),
     "sparse_reshape": _fixed(_0=(0, 0), _1=(1, 4), _2=(1, 4)),
-    "sparse_to_dense": _sparse_to_dense,
+    "sparse_to_dense": _indexes(0, lambda call: _smallest([*map(int, call.attrs.output_shape)])),
     "strided_set": _fixed(_2=(0, 0), _3=_ONE, _4=_ONE),
-    "take": _axis_index(),
+    "take": _axis_index,
     "unravel_index": _unravel_index,
     "vision.all_class_non_max_suppression": _fixed(_2=(1, 16)),
     "vision.non_max_suppression": _non_max_suppression,
@@ -310,21 +278,15 @@ READS: dict[str, Reads] = {
 }
 # Operators that end the process, or give no numbers, where an operand is not in a range.
 RANGES: dict[str, Reads] = {
-    "divide": _integers_only(1, 16),
-    "fixed_point_multiply_per_axis": _multipliers,
-    "floor_divide": _integers_only(1, 16),
-    "floor_mod": _integers_only(1, 16),
+    # Mantissas, and by how much they are shifted.
+    "fixed_point_multiply_per_axis": _fixed(_1=Need(0, 2**30, decides=False), _2=_SHIFT, _3=_SHIFT),
+    **dict.fromkeys(
+        names("divide floor_divide floor_mod mod trunc_divide trunc_mod"), _integers_only(1, 16)
+    ),
     "left_shift": _integers_only(0, 7),
-    "log": _positive(0),
-    "log10": _positive(0),
-    "log2": _positive(0),
-    "mod": _integers_only(1, 16),
-    "nn.batch_norm": _positive(4),
+    **dict.fromkeys(["log", "log10", "log2", "rsqrt", "sqrt"], _fixed(_0=_POSITIVE)),
+    "nn.batch_norm": _fixed(_4=_POSITIVE),
     "right_shift": _integers_only(0, 7),
-    "rsqrt": _positive(0),
-    "sqrt": _positive(0),
-    "trunc_divide": _integers_only(1, 16),
-    "trunc_mod": _integers_only(1, 16),
 }
 
 # Any numbers are safe for these, and say nothing of the time that they take.

@@ -44,7 +44,7 @@ class Built:
         return executor_runner(self.module, self.mod_name, names)
 
 
-def vm_runner_of(executable: Any, tensors: Mapping[str, Any]) -> Runner:
+def vm_runner_of(executable: tvm.runtime.Module, tensors: Mapping[str, Any]) -> Runner:
     """Return a runner of main of a VM's executable, whose `tensors` are those of tensors_of.
     ModuleError for what is no tensor, and for an input without a fixed shape."""
     from tvm.runtime.vm import VirtualMachine

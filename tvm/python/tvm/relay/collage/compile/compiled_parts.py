@@ -69,7 +69,9 @@ class CompiledParts:
     counts: by "kernel" and "part".
     """
 
-    def __init__(self, target: Any, limits: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, target: tvm.target.Target | str, limits: dict[str, int] | None = None
+    ) -> None:
         self.counts = {_KERNEL: Counts(), _PART: Counts()}
         self._target = tvm.target.Target(target)
         self._limits = limits or _LIMITS
@@ -155,7 +157,7 @@ class _AfterFusion:
         return relay.function.FunctionWithFields(main, None, new[key_of(main.body)])
 
 
-def _is_kernel(op: Any) -> bool:
+def _is_kernel(op: relay.Expr) -> bool:
     """Tell whether TVM would compile the function that is called to a kernel: one that only gives
     its input another shape becomes none."""
     attrs = (op.attrs or {}) if isinstance(op, relay.Function) else {}
@@ -164,14 +166,8 @@ def _is_kernel(op: Any) -> bool:
 
 def _as_ours(function: relay.Function, symbol: str) -> relay.Function:
     one = tvm.tir.IntImm("int32", 1)
-    for name, value in {
-        "Primitive": one,
-        "Inline": one,
-        "Compiler": _COMPILER,
-        "global_symbol": symbol,
-    }.items():
-        function = function.with_attr(name, value)
-    return function
+    marks = {"Primitive": one, "Inline": one, "Compiler": _COMPILER, "global_symbol": symbol}
+    return function.with_attr(marks)
 
 
 def _hollow(part: relay.Function) -> relay.Function:

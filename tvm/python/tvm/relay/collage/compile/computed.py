@@ -36,7 +36,7 @@ def computed(call: relay.Call, arrays: Sequence[Any], types: Sequence[Any]) -> l
 
 
 @tvm.transform.module_pass(opt_level=0, name="FoldConstantOrCompute")
-def fold_constant(mod: tvm.IRModule, _context: Any) -> tvm.IRModule:
+def fold_constant(mod: tvm.IRModule, _context: tvm.transform.PassContext) -> tvm.IRModule:
     """Run TVM's FoldConstant, where the context has that run; where it fails, again after what is
     constant was computed here."""
     stock = tvm.transform.Sequential([relay.transform.FoldConstant()])

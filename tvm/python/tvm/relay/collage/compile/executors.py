@@ -114,7 +114,7 @@ def _functions(mod: tvm.IRModule) -> Iterator[tuple[Any, relay.Function]]:
             yield var, function
 
 
-def _all_children(expr: Any) -> list[Any]:
+def _all_children(expr: relay.Expr) -> list[Any]:
     """Return those of children_of, and what is inside of what that leaves out."""
     if isinstance(expr, relay.Function):
         return [expr.body]

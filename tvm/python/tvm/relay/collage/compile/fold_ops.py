@@ -15,7 +15,8 @@ FoldConstant, on numbers at the edges of their types)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,75 +33,50 @@ PLAIN_DTYPES = frozenset(
     ["bool", "float16", "float32", "float64"]
     + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 )
-_EXACT_FLOATS = ("float32", "float64")
 
 
-def _is_exact_float(array: np.ndarray) -> bool:
-    return array.dtype.name in _EXACT_FLOATS
+def _to_shape(function: Callable) -> Evaluator:
+    """Return the evaluator of an array's function that only its result's shape is given to."""
+
+    def evaluate(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
+        shape = static_shape(result)
+        return None if shape is None else function(args[0], shape)
+
+    return evaluate
 
 
-def _reshape(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
-    shape = static_shape(result)
-    return None if shape is None else args[0].reshape(shape)
+def _moved(function: Callable[[ir.Attrs, Any], Value | None]) -> Evaluator:
+    """Return the evaluator of a function of a call's attributes and its one operand."""
+    return lambda attrs, args, _result: function(attrs, args[0])
 
 
-def _broadcast(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
-    shape = static_shape(result)
-    return None if shape is None else np.broadcast_to(args[0], shape)
+def _transpose(attrs: ir.Attrs, array: np.ndarray) -> Value | None:
+    return array.transpose(None if attrs.axes is None else _integers_of(attrs.axes) or None)
 
 
-def _transpose(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    axes = None if attrs.axes is None else [int(axis) for axis in attrs.axes]
-    return args[0].transpose(axes or None)
+def _split(attrs: ir.Attrs, array: np.ndarray) -> Value | None:
+    given = attrs.indices_or_sections
+    sections = _integers_of(given) if hasattr(given, "__len__") else int(given)
+    return tuple(np.split(array, sections, axis=int(attrs.axis)))
 
 
-def _layout_transform(
-    attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType
-) -> Value | None:
-    return transform_layout(args[0], str(attrs.src_layout), str(attrs.dst_layout))
-
-
-def _loops_transform(
-    attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType
-) -> Value | None:
-    return transform_loops(args[0], str(attrs.src_layout), str(attrs.dst_layout))
-
-
-def _concatenate(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    return np.concatenate(args[0], axis=int(attrs.axis))
-
-
-def _stack(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    return np.stack(args[0], axis=int(attrs.axis))
-
-
-def _split(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    sections = attrs.indices_or_sections
-    if hasattr(sections, "__len__"):
-        return tuple(np.split(args[0], [int(i) for i in sections], axis=int(attrs.axis)))
-    return tuple(np.split(args[0], int(sections), axis=int(attrs.axis)))
-
-
-def _repeat(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    return np.repeat(args[0], int(attrs.repeats), int(attrs.axis))
+def _integers_of(values: Iterable[Any]) -> list[int]:
+    return [int(value) for value in values]
 
 
 def _strided_slice(attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
     if len(args) != 1 or attrs.begin is None or attrs.end is None:
         return None
-    begin = [int(i) for i in attrs.begin]
-    end = [int(i) for i in attrs.end]
-    strides = [int(i) for i in attrs.strides] if attrs.strides else [1]
-    if str(attrs.slice_mode) != "end" or any(stride < 1 for stride in strides):
+    begin, end = _integers_of(attrs.begin), _integers_of(attrs.end)
+    strides = _integers_of(attrs.strides) if attrs.strides else [1]
+    if str(attrs.slice_mode) != "end" or min(strides) < 1:
         return None
     if len(strides) == 1:
         strides = strides * len(begin)
-    if len(begin) != len(end) or len(begin) != len(strides):
-        return None
-    axes = range(len(begin)) if attrs.axes is None else [int(axis) for axis in attrs.axes]
+    axes = range(len(begin)) if attrs.axes is None else _integers_of(attrs.axes)
     index: list[slice] = [slice(None)] * args[0].ndim
-    for axis, first, last, stride in zip(axes, begin, end, strides, strict=True):
-        index[axis] = slice(first, last, stride)
+    for axis, *bounds in zip(axes, begin, end, strides, strict=True):
+        index[axis] = slice(*bounds)
     return args[0][tuple(index)]
 
 
@@ -128,17 +104,6 @@ def _full(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Va
     return np.full(shape, args[0])
 
 
-def _full_like(attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
-    return _full(attrs, args[1:], result)
-
-
-def _filled_like(value: int) -> Evaluator:
-    def evaluate(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-        return np.full_like(args[0], value)
-
-    return evaluate
-
-
 def _elementwise(function: Callable, takes: Callable[..., bool]) -> Evaluator:
     """Return the evaluator of a function of arrays, of those that `takes` tells."""
 
@@ -148,42 +113,21 @@ def _elementwise(function: Callable, takes: Callable[..., bool]) -> Evaluator:
     return evaluate
 
 
-def _floats(*arrays: np.ndarray) -> bool:
-    return _are_of_one_type(arrays) and _is_exact_float(arrays[0])
+def _are_of(kinds: str, *arrays: np.ndarray) -> bool:
+    """Tell whether arrays are of one type of these kinds, and floats not of halves."""
+    dtype = arrays[0].dtype
+    is_one = all(array.dtype == dtype for array in arrays)
+    return is_one and dtype.kind in kinds and dtype.name != "float16"
 
 
-def _integers(*arrays: np.ndarray) -> bool:
-    return _are_of_one_type(arrays) and arrays[0].dtype.kind in "iu"
-
-
-def _numbers(*arrays: np.ndarray) -> bool:
-    return _floats(*arrays) or _integers(*arrays)
-
-
-def _signed(array: np.ndarray) -> bool:
-    return array.dtype.kind == "i" or _is_exact_float(array)
+_floats, _integers, _numbers, _signed, _bools = (
+    functools.partial(_are_of, kinds) for kinds in ("f", "iu", "fiu", "fi", "b")
+)
 
 
 def _ordered(*arrays: np.ndarray) -> bool:
     has_nan = arrays[0].dtype.kind == "f" and any(np.isnan(array).any() for array in arrays)
     return _numbers(*arrays) and not has_nan
-
-
-def _bools(*arrays: np.ndarray) -> bool:
-    return all(array.dtype == np.bool_ for array in arrays)
-
-
-def _are_of_one_type(arrays: Sequence[np.ndarray]) -> bool:
-    return all(array.dtype == arrays[0].dtype for array in arrays)
-
-
-def _negative(array: np.ndarray) -> np.ndarray:
-    # As TVM's kernels have it: of zero it is +0.
-    return array.dtype.type(0) - array
-
-
-def _rsqrt(array: np.ndarray) -> np.ndarray:
-    return array.dtype.type(1) / np.sqrt(array)
 
 
 def _quotient(function: Callable) -> Callable:
@@ -235,65 +179,60 @@ def _arange(_attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> 
 def _product(attrs: ir.Attrs, args: Sequence[Any], result: relay.TensorType) -> Value | None:
     if args[0].dtype.kind not in "iu" or attrs.exclude:
         return None
-    axis = None if attrs.axis is None else tuple(int(item) for item in attrs.axis)
+    axis = None if attrs.axis is None else tuple(_integers_of(attrs.axis))
     value = np.prod(args[0], axis or None, args[0].dtype, keepdims=bool(attrs.keepdims))
     return np.asarray(value)
 
 
-def _identity(_attrs: ir.Attrs, args: Sequence[Any], _result: relay.TensorType) -> Value | None:
-    return args[0]
-
-
+# Operators that are numpy's functions of their names, by what these are exact for.
+_NUMPYS: dict[str, Callable[..., bool]] = {
+    "add subtract multiply": _numbers,
+    "maximum minimum": _integers,
+    "equal not_equal less less_equal greater greater_equal": _ordered,
+    "logical_and logical_or logical_not": _bools,
+    "ceil floor sqrt": _floats,
+    "abs": _signed,
+}
 EVALUATORS: dict[str, Evaluator] = {
-    "reshape": _reshape,
-    "contrib_reverse_reshape": _reshape,
-    "reshape_like": _reshape,
-    "expand_dims": _reshape,
-    "squeeze": _reshape,
-    "nn.batch_flatten": _reshape,
-    "broadcast_to": _broadcast,
-    "broadcast_to_like": _broadcast,
-    "transpose": _transpose,
-    "layout_transform": _layout_transform,
-    "auto_scheduler_layout_transform": _loops_transform,
-    "concatenate": _concatenate,
-    "stack": _stack,
-    "split": _split,
-    "repeat": _repeat,
+    **{
+        name: _elementwise(getattr(np, name), takes)
+        for names, takes in _NUMPYS.items()
+        for name in names.split()
+    },
+    **dict.fromkeys(
+        ("reshape", "contrib_reverse_reshape", "reshape_like", "expand_dims", "squeeze")
+        + ("nn.batch_flatten",),
+        _to_shape(np.reshape),
+    ),
+    **dict.fromkeys(("broadcast_to", "broadcast_to_like"), _to_shape(np.broadcast_to)),
+    "transpose": _moved(_transpose),
+    "layout_transform": _moved(
+        lambda attrs, array: transform_layout(array, str(attrs.src_layout), str(attrs.dst_layout))
+    ),
+    "auto_scheduler_layout_transform": _moved(
+        lambda attrs, array: transform_loops(array, str(attrs.src_layout), str(attrs.dst_layout))
+    ),
+    "concatenate": _moved(lambda attrs, arrays: np.concatenate(arrays, axis=int(attrs.axis))),
+    "stack": _moved(lambda attrs, arrays: np.stack(arrays, axis=int(attrs.axis))),
+    "split": _moved(_split),
+    "repeat": _moved(lambda attrs, array: np.repeat(array, int(attrs.repeats), int(attrs.axis))),
     "strided_slice": _strided_slice,
-    "copy": _identity,
+    "copy": _moved(lambda attrs, array: array),
     "cast": _cast,
     "cast_like": _cast,
     "full": _full,
-    "full_like": _full_like,
-    "zeros_like": _filled_like(0),
-    "ones_like": _filled_like(1),
-    "add": _elementwise(np.add, _numbers),
-    "subtract": _elementwise(np.subtract, _numbers),
-    "multiply": _elementwise(np.multiply, _numbers),
+    "full_like": lambda attrs, args, result: _full(attrs, args[1:], result),
+    "zeros_like": _moved(lambda attrs, array: np.full_like(array, 0)),
+    "ones_like": _moved(lambda attrs, array: np.full_like(array, 1)),
     "divide": _elementwise(_divide, _numbers),
     "floor_divide": _elementwise(_quotient(np.floor_divide), _integers),
     "mod": _elementwise(_quotient(np.fmod), _integers),
     "floor_mod": _elementwise(_quotient(np.mod), _integers),
-    "maximum": _elementwise(np.maximum, _integers),
-    "minimum": _elementwise(np.minimum, _integers),
-    "equal": _elementwise(np.equal, _ordered),
-    "not_equal": _elementwise(np.not_equal, _ordered),
-    "less": _elementwise(np.less, _ordered),
-    "less_equal": _elementwise(np.less_equal, _ordered),
-    "greater": _elementwise(np.greater, _ordered),
-    "greater_equal": _elementwise(np.greater_equal, _ordered),
-    "logical_and": _elementwise(np.logical_and, _bools),
-    "logical_or": _elementwise(np.logical_or, _bools),
-    "logical_not": _elementwise(np.logical_not, _bools),
     "where": _where,
     "take": _take,
     "arange": _arange,
     "prod": _product,
-    "ceil": _elementwise(np.ceil, _floats),
-    "floor": _elementwise(np.floor, _floats),
-    "negative": _elementwise(_negative, _signed),
-    "abs": _elementwise(np.abs, _signed),
-    "sqrt": _elementwise(np.sqrt, _floats),
-    "rsqrt": _elementwise(_rsqrt, _floats),
+    # As TVM's kernels have it: of zero it is +0.
+    "negative": _elementwise(lambda array: array.dtype.type(0) - array, _signed),
+    "rsqrt": _elementwise(lambda array: array.dtype.type(1) / np.sqrt(array), _floats),
 }

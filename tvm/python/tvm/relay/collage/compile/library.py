@@ -2,14 +2,17 @@
 """One way from a module, partitioned or not, to a library: for measuring and for deployment.
 
 TVM's own build does the work, under `fast_passes`. External functions are marked as the executor
-needs them, and constants are kept once.
+needs them, and constants are kept once. A file is linked without the C++ library where that is
+possible: half of the linker's work is for it, and TVM's own kernels call C, mathematics and the
+compiler's conversions of half floats at most. The code is the same either way.
 
-Test: compile/test_library.py
+Test: compile/test_library.py, compile/test_link.py
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +23,8 @@ from ..tvm_fixes.apply import ScopedFix, stock
 from .constants import mend_constants
 from .fast_passes import fast_passes
 
+# Of the linker, for libraries of TVM's kernels alone: not C++ sources, nor a backend's archives.
+_WITHOUT_CPP = ("-nostdlib", "-lgcc", "-lm", "-lc")
 # Context in which TVM does not say, once a process, that kernels of its own were not tuned.
 without_advice_to_tune = ScopedFix("advice to tune", lambda _level: logging.ERROR).inside
 
@@ -98,3 +103,22 @@ def _build_fast(mod: tvm.IRModule, build: Callable[[], Any], opt_level: int | No
     is_serial = is_on_one_thread(mod["main"])
     with fast_passes(opt_level, is_serial), without_advice_to_tune():
         return mend_constants(build())
+
+
+def export(factory: Any, library: str, **keywords: Any) -> None:
+    """Do factory.export_library(library, **keywords), faster where the library allows it."""
+    if can_leave_cpp_out(factory):
+        try:
+            factory.export_library(library, options=list(_WITHOUT_CPP), **keywords)
+            return
+        except RuntimeError:  # a compiler without these options or libraries
+            pass
+    factory.export_library(library, **keywords)
+
+
+def can_leave_cpp_out(factory: Any) -> bool:
+    """Tell whether all objects of the library come from TVM's own LLVM."""
+    module = getattr(factory, "module", None)
+    if sys.platform != "linux" or module is None:
+        return False
+    return all(part.type_key == "llvm" for part in module._collect_dso_modules())

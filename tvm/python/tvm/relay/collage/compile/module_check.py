@@ -137,7 +137,7 @@ def collected_diagnostics() -> Iterator[list[str]]:
             _lists.found.pop()
 
 
-def _collect(context: Any) -> None:
+def _collect(context: diagnostics.DiagnosticContext) -> None:
     found = _lists.found[-1]
     for item in context.diagnostics:
         is_error = item.level <= diagnostics.DiagnosticLevel.ERROR
@@ -146,7 +146,7 @@ def _collect(context: Any) -> None:
             found.append(text + _place(item.span))
 
 
-def _make_renderers(before: Any) -> Any:
+def _make_renderers(before: Callable[[], Any] | None) -> Callable[[], Any]:
     """Return what TVM asks for a renderer: ours for a thread that collects, else as it was."""
     others = before or tvm.get_global_func("diagnostics.DefaultRenderer")
     return lambda: diagnostics.DiagnosticRenderer(_collect) if _lists.found else others()
@@ -155,7 +155,7 @@ def _make_renderers(before: Any) -> Any:
 _RENDERER = ScopedFix("diagnostics", _make_renderers)
 
 
-def _place(span: Any) -> str:
+def _place(span: relay.Span | None) -> str:
     """Tell where in a module's text it is, when it has one."""
     if not isinstance(span, relay.Span) or not span.line:
         return ""

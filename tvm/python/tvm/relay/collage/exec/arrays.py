@@ -8,12 +8,23 @@ from __future__ import annotations
 import os
 import zipfile
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import tvm
+
+class Tensor(Protocol):
+    """A tensor of TVM's, which nothing here imports."""
+
+    dtype: Any
+
+    def numpy(self) -> np.ndarray: ...
+
+
+class Executor(Protocol):
+    """A graph or AOT executor's module, by the names of its functions."""
+
+    def __getitem__(self, name: str) -> Any: ...
 
 
 def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
@@ -23,7 +34,7 @@ def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
     return (array.view("uint16").astype("uint32") << 16).view("float32")
 
 
-def numbers_of(tensor: tvm.nd.NDArray) -> np.ndarray:
+def numbers_of(tensor: Tensor) -> np.ndarray:
     """Return the numbers that a tensor holds."""
     return as_numbers(tensor.numpy(), tensor.dtype)
 
@@ -53,7 +64,7 @@ def sets_of(arrays: Mapping[str, np.ndarray], count: int) -> list[dict[str, np.n
     return rows or [dict(arrays)]
 
 
-def set_inputs(executor: tvm.runtime.Module, values: Mapping[str, np.ndarray]) -> None:
+def set_inputs(executor: Executor, values: Mapping[str, np.ndarray]) -> None:
     """Copy values into the inputs of these names of a graph or AOT executor's module.
 
     A graph's inputs that nothing reads are not there: their values are left out.

@@ -17,8 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
-from ..messages.foreign import describe
-from .reply import Reply, how_it_ended
+from .reply import Reply, failure, how_it_ended
 from .worker import die_with_parent
 
 Task = Callable[[], Any]
@@ -79,8 +78,7 @@ def _answer(task: Task) -> bytes:
     try:
         return json.dumps({"ok": True, "value": task()}).encode()
     except BaseException as error:  # noqa: BLE001 - an exception is an answer
-        answer = {"ok": False, "type": type(error).__name__, "message": describe(error)}
-        return json.dumps(answer).encode()
+        return json.dumps(failure(error)).encode()
 
 
 def _reply(replies: BinaryIO, seconds: float, end: Callable[[], int]) -> Reply:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Persistent workers that outlive the jobs that hang or crash. Test: exec/test_pool.py."""
+"""Persistent workers that outlive the jobs that hang or crash.
+Test: exec/test_pool.py, exec/test_spares.py.
+"""
 
 from __future__ import annotations
 
@@ -19,6 +21,8 @@ _logger = logging.getLogger(__name__)
 # death may have been another's doing (out of memory, a library left in a bad state by the job
 # before), and a fault may have passed.
 ATTEMPTS = 2
+# For a worker to free what it has opened.
+_CLOSE_SECONDS = 30.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -186,3 +190,38 @@ def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
         for pool in pools:
             pool._abort()
         raise
+
+
+class SpareWorkers:
+    """Workers kept for the next comparison, as their start, an import of TVM, takes seconds: with
+    nothing open, by the options that they were started with."""
+
+    def __init__(self) -> None:
+        self.idle: list[tuple[WorkerOptions, WorkerProcess]] = []
+
+    def take(self, options: WorkerOptions) -> WorkerProcess:
+        """Take a worker with these options, started if there is none."""
+        for entry in self.idle:
+            if entry[0] == options and entry[1].is_alive:
+                self.idle.remove(entry)
+                return entry[1]
+        return WorkerProcess(options)
+
+    def give(self, options: WorkerOptions, worker: WorkerProcess) -> None:
+        """Keep a worker that has answered what it was asked; one that cannot close what it has
+        opened is killed."""
+        if worker.call("close", {}, _CLOSE_SECONDS).outcome == "ok":
+            self.idle.append((options, worker))
+        else:
+            worker.kill()
+
+    def close(self) -> None:
+        """Kill them all."""
+        while self.idle:
+            self.idle.pop()[1].kill()
+
+    def __enter__(self) -> SpareWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -77,8 +77,7 @@ class WorkerProcess:
         self._queued: tuple[str, dict[str, Any], float] | None = None
         self._is_starting = True
         self._deadline = 0.0
-        path = [os.path.abspath(p) for p in sys.path]
-        start = {"path": path, "imports": list(options.imports)}
+        start = {"path": [*map(os.path.abspath, sys.path)], "imports": [*options.imports]}
         self._issue("ping", start, options.startup_seconds)
 
     @property
@@ -236,26 +235,15 @@ class WorkerProcess:
             return None
         return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
 
-    def _descriptors(self) -> Iterable[tuple[int, int]]:
-        for fd in self._open:
-            yield fd, selectors.EVENT_READ
-        if self._to_send:
-            yield self._stdin, selectors.EVENT_WRITE
-
 
 def wait(workers: Iterable[WorkerProcess]) -> None:
     """Sleep until one of the workers may have something new for poll()."""
     workers = list(workers)
-    with phase("worker start") if _are_starting(workers) else contextlib.nullcontext():
-        _wait(workers)
-
-
-def _are_starting(workers: Sequence[WorkerProcess]) -> bool:
-    return bool(workers) and all(worker._is_starting for worker in workers)
-
-
-def _wait(workers: Sequence[WorkerProcess]) -> None:
-    with selectors.DefaultSelector() as selector:
+    is_start = bool(workers) and all(worker._is_starting for worker in workers)
+    with (
+        phase("worker start") if is_start else contextlib.nullcontext(),
+        selectors.DefaultSelector() as selector,
+    ):
         seconds = _DEATH_CHECK_SECONDS
         for worker in workers:
             if worker._has_exited():
@@ -263,6 +251,8 @@ def _wait(workers: Sequence[WorkerProcess]) -> None:
             seconds = min(seconds, worker._deadline - time.monotonic())
             if worker._replies not in worker._open:
                 seconds = min(seconds, 0.01)
-            for fd, events in worker._descriptors():
-                selector.register(fd, events)
+            for fd in worker._open:
+                selector.register(fd, selectors.EVENT_READ)
+            if worker._to_send:
+                selector.register(worker._stdin, selectors.EVENT_WRITE)
         selector.select(max(0.0, seconds) + 0.001)

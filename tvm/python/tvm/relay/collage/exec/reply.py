@@ -9,6 +9,7 @@ import signal
 from typing import Any
 
 from ..files.text import parse_json
+from ..messages.foreign import describe
 
 
 class Unsupported(Exception):
@@ -32,6 +33,11 @@ class Reply:
     # is the candidate's own doing
     fault: str = ""
     code: int | None = None  # the return code of a process that ended by itself
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """Return what a process answers of an exception."""
+    return {"ok": False, "type": type(error).__name__, "message": describe(error)}
 
 
 def parse_reply(line: bytes) -> dict[str, Any] | None:

@@ -21,20 +21,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TextIO
 
 from ..machine.memory import be_first_to_go
-from ..messages.foreign import describe
 from .contestant import Stage
 from .machine_fault import fault_of, kills_for_memory
+from .reply import failure
 from .resolve import resolve
 from .spent import phase, recording
 
 _PR_SET_PDEATHSIG = 1
 
 
-class Commands:
-    """The commands of a worker; each method takes a request's arguments by keyword."""
-
-    def __init__(self) -> None:
-        self._stage = Stage()
+class Commands(Stage):
+    """The commands of a worker; each public method takes a request's arguments by keyword."""
 
     def ping(self, path: Sequence[str] = (), imports: Sequence[str] = ()) -> dict[str, Any]:
         """Answer; `path` holds directories to import from besides the worker's own, `imports`
@@ -47,18 +44,6 @@ class Commands:
     def call(self, function: str, arguments: dict[str, Any]) -> Any:
         """Call the function that "module:name" names; its result must be JSON values."""
         return resolve(function)(**arguments)
-
-    def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        return self._stage.open(factory, arguments)
-
-    def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:
-        return self._stage.time(runs, number, warm_seconds)
-
-    def outputs(self, file: str) -> None:
-        self._stage.save_outputs(file)
-
-    def close(self) -> None:
-        self._stage.close()
 
 
 def serve(requests: Iterable[str], replies: TextIO) -> None:
@@ -74,15 +59,9 @@ def serve(requests: Iterable[str], replies: TextIO) -> None:
                     reply["value"] = getattr(commands, request["command"])(**request["arguments"])
                 json.dumps(reply)
             except BaseException as error:  # noqa: BLE001 - a candidate's SystemExit ends no worker
-                reply = {
-                    "id": request["id"],
-                    "ok": False,
-                    "type": type(error).__name__,
-                    "message": describe(error),
-                    "fault": fault_of(error, kills),
-                }
-        text = json.dumps({**reply, "spent": spent.phases})
-        replies.write(text + "\n")
+                failed = failure(error)
+                reply = {"id": request["id"], **failed, "fault": fault_of(error, kills)}
+        replies.write(json.dumps({**reply, "spent": spent.phases}) + "\n")
         replies.flush()
 
 

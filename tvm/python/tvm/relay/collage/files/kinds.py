@@ -30,7 +30,7 @@ _BEGINNINGS = (
 _READ_BYTES = max(len(beginning) for beginning, _ in _BEGINNINGS)
 ONNX = "an ONNX model"
 # By the ending of its name, of models that a build reads: those that tvmc knows by it.
-_MODELS = {
+MODELS = {
     ".onnx": ONNX,
     ".tflite": "a TFLite model",
     ".pth": "a PyTorch model",
@@ -49,7 +49,7 @@ _OF_REPORTS = {"plan", "plans", "placement", "functions", "guard_skipped", "cost
 
 def is_model(path: str | os.PathLike) -> bool:
     """Return whether it seems to be a model that a build reads. OSError."""
-    return kind_of(path) in _MODELS.values()
+    return kind_of(path) in MODELS.values()
 
 
 def original_of(path: str | os.PathLike) -> str:
@@ -78,11 +78,11 @@ def kind_of(path: str | os.PathLike) -> str:
     ending = os.path.splitext(path)[1].lower()
     for beginning, kind in _BEGINNINGS:
         if begins.startswith(beginning):
-            return _MODELS[ending] if kind == ZIP and ending in _ZIPPED else kind
+            return MODELS[ending] if kind == ZIP and ending in _ZIPPED else kind
     if tarfile.is_tarfile(path):
         return "a tar archive, such as a package of tvmc"
-    if ending in _MODELS and (ending in _OF_TEXT or _CONTROLS.search(begins)):
-        return _MODELS[ending]
+    if ending in MODELS and (ending in _OF_TEXT or _CONTROLS.search(begins)):
+        return MODELS[ending]
     return _text_kind(path)
 
 

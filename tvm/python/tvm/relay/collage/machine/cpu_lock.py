@@ -190,21 +190,22 @@ def _forget() -> None:
 os.register_at_fork(after_in_child=_forget)
 
 
-_said: dict[str, float] = {}
+# What was said, and when; a test puts another dictionary here.
+said: dict[str, float] = {}
 _SAY_SECONDS = 60.0
 
 
 def _say(text: str) -> None:
     """Log a line a minute while waiting."""
     now = time.monotonic()
-    if now - _said.get(text, -_SAY_SECONDS) >= _SAY_SECONDS:
-        _said[text] = now
+    if now - said.get(text, -_SAY_SECONDS) >= _SAY_SECONDS:
+        said[text] = now
         _logger.info("%s", text)
 
 
 def _warn_once(error: OSError) -> None:
-    if "" not in _said:
-        _said[""] = 0.0
+    if "" not in said:
+        said[""] = 0.0
         _logger.warning(
             "CPUs cannot be locked (%s): another search at the same time would spoil this one's "
             "costs, and this one the other's",

@@ -5,6 +5,7 @@ store/test_key.py.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import platform
@@ -40,14 +41,7 @@ class MachineTraits:
 
 def cpu_model(path: str = "/proc/cpuinfo") -> str:
     """e.g. "AMD EPYC, cpu family 25, model 17, stepping 1": cloud machines share the mere name."""
-    fields: dict[str, str] = {}
-    try:
-        with open(path, encoding="utf-8", errors="replace") as file:
-            for line in file:
-                name, _, value = line.partition(":")
-                fields.setdefault(name.strip(), value.strip())
-    except OSError:
-        pass  # no Linux
+    fields = _first_cpu(path)
     first = fields.pop("model name", platform.machine())
     rest = [f"{name} {fields[name]}" for name in _CPU_FIELDS if name in fields]
     return ", ".join([first, *rest])
@@ -55,14 +49,17 @@ def cpu_model(path: str = "/proc/cpuinfo") -> str:
 
 def read_cpu_flags(path: str = "/proc/cpuinfo") -> frozenset[str]:
     """Return feature flags that Linux reports for an x86 CPU; empty elsewhere."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            for line in file:
-                if line.startswith("flags"):
-                    return frozenset(line.partition(":")[2].split())
-    except OSError:
-        pass
-    return frozenset()
+    return frozenset(_first_cpu(path).get("flags", "").split())
+
+
+def _first_cpu(path: str) -> dict[str, str]:
+    """Return the fields of the first CPU in the file; none where there is no Linux."""
+    fields: dict[str, str] = {}
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="replace") as file:
+        for line in file:
+            name, _, value = line.partition(":")
+            fields.setdefault(name.strip(), value.strip())
+    return fields
 
 
 def vector_bits(flags: Iterable[str] | None = None) -> int:

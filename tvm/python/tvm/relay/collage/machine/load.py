@@ -13,6 +13,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import NamedTuple
 
 from tvm_collage.threads import cores_of
@@ -24,7 +25,6 @@ _logger = logging.getLogger(__name__)
 _DISTURBING = 0.25
 # What a look takes, and the least time that counters are compared over.
 _LOOK_SECONDS, _LEAST_SECONDS = 0.1, 0.2
-_TICKS = os.sysconf("SC_CLK_TCK")
 # Runnable processes a core from which no core is free, where there are no counters.
 _BUSY = 1.0
 
@@ -95,16 +95,16 @@ def load_between(before: Usage, after: Usage) -> float:
 def read_usage(workers: Iterable[int], root: str = "/") -> Usage | None:
     """Return the counters of now; None where the kernel does not tell of each allowed CPU."""
     try:
-        with open(os.path.join(root, "proc/stat"), encoding="ascii") as file:
-            rows = [line.split() for line in file if line.startswith("cpu")]
+        lines = Path(root, "proc/stat").read_text(encoding="ascii").splitlines()
     except OSError:
         return None
+    rows = [line.split() for line in lines if line.startswith("cpu")]
     wanted = {f"cpu{number}" for number in os.sched_getaffinity(0)}
     found = [list(map(int, row[1:9])) for row in rows if row[0] in wanted]
     if len(found) < len(wanted) or not any(map(sum, found)):
         return None
     # user, nice, system, idle, iowait, irq, softirq, steal
-    worked = sum(sum(row[:3]) + sum(row[5:]) for row in found) / _TICKS
+    worked = sum(sum(row[:3]) + sum(row[5:]) for row in found) / ticks()
     own = sum(os.times()[:4]) + sum(_seconds_of(pid, root) for pid in workers)
     return Usage(time.monotonic(), worked, own)
 
@@ -113,13 +113,15 @@ def _seconds_of(pid: int, root: str) -> float:
     """Return CPU seconds of a process and of those that it started and that have ended; 0 once it
     is reaped, since they are then this process's."""
     try:
-        with open(
-            os.path.join(root, f"proc/{pid}/stat"), encoding="utf-8", errors="replace"
-        ) as file:
-            fields = file.read().rpartition(")")[2].split()
+        text = Path(root, f"proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return 0.0
-    return sum(map(int, fields[11:15])) / _TICKS
+    return sum(map(int, text.rpartition(")")[2].split()[11:15])) / ticks()
+
+
+def ticks() -> int:
+    """Return how many of the kernel's ticks are a second."""
+    return os.sysconf("SC_CLK_TCK")
 
 
 def load_by_average() -> float:

@@ -15,7 +15,7 @@ import tvm
 from ..candidate.candidate import NO_KEYWORDS, CandidateModule
 from ..candidate.inputs import describe_inputs
 from ..candidate.pass_context import context_from_json
-from ..compile.link import export
+from ..compile.library import export
 from ..exec.machine_fault import blaming_the_compiler, blaming_the_library
 from ..exec.resolve import resolve
 from ..exec.spent import phase

@@ -12,6 +12,8 @@ from tvm import relay
 from tvm._ffi import get_global_func
 from tvm.target import Target
 
+from .walk import nodes_of
+
 # The backend, in candidates, costs and reports, of what TVM compiles itself.
 TVM_BACKEND = "tvm"
 # Not TVM_BACKEND: a layout transform alone is all border.
@@ -53,10 +55,7 @@ def is_on_one_thread(function: tvm.ir.BaseFunc) -> bool:
 def mark_lone_part(mod: tvm.IRModule) -> tvm.IRModule:
     """`mod`, which is a plan's and no candidate's, with COMPUTES_ALONE on the part that its main
     function calls, if that is all that it calls."""
-    calls: list[relay.Call] = []
-    relay.analysis.post_order_visit(
-        mod["main"].body, lambda node: calls.append(node) if isinstance(node, relay.Call) else None
-    )
+    calls = nodes_of(mod["main"].body, relay.Call)
     if len(calls) != 1 or not isinstance(calls[0].op, relay.GlobalVar):
         return mod
     var = calls[0].op

@@ -30,6 +30,7 @@ Test: rewrites/test_table.py, rewrites/test_before_passes.py
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from tvm import relay
@@ -78,10 +79,6 @@ def is_fence(node: relay.Expr) -> bool:
     return str(node.attrs.compiler) == _NAME
 
 
-def without_fence(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
-    return post.args[0]
-
-
 def is_along_one_axis(node: relay.Expr) -> bool:
     """Tell whether a convolution is of an input whose second axis, if it has one, is 1."""
     if not isinstance(node.args[1], relay.Constant):
@@ -118,7 +115,7 @@ def laid_in_a_row(pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return relay.reshape(row, pre.checked_type.shape)
 
 
-def _padding(sides: Any, rank: int) -> tuple[int, int, int, int]:
+def _padding(sides: Iterable[Any], rank: int) -> tuple[int, int, int, int]:
     """Return it before and after along the axis, then across, of any form of Relay's text."""
     given = [int(side) for side in sides]
     if rank == 3:

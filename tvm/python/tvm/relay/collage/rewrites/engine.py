@@ -61,7 +61,7 @@ class _Callback(DFPatternCallback):
         super().__init__(require_type=True, rewrite_once=rule.is_once)
         self.pattern, self._rule = rule.pattern, rule
 
-    def callback(self, pre: relay.Expr, post: relay.Expr, node_map: Any) -> Any:
+    def callback(self, pre: relay.Expr, post: relay.Expr, node_map: object) -> Any:
         result = self._rule.result(pre, post) if self._rule.condition(pre) else None
         return post if result is None else result
 
@@ -107,6 +107,16 @@ def type_in_place(mod: tvm.IRModule) -> None:
 def always(_call: relay.Expr) -> bool:
     """Be the condition of a rule whose pattern says all, or whose result does."""
     return True
+
+
+def reads(name: str) -> Callable[[Any], bool]:
+    """Return the condition that a call reads what an operator of this name gives."""
+    return lambda node: any(is_call(operand, name) for operand in node.args)
+
+
+def first_operand(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
+    """Be the result of a rule that leaves a call out."""
+    return post.args[0]
 
 
 def is_call(node: relay.Expr, *names: str) -> bool:

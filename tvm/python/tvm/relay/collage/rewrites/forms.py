@@ -21,7 +21,7 @@ Test: rewrites/test_table.py, rewrites/test_forms.py
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +84,7 @@ def _is_product(first: str, second: str, result: str) -> bool:
     return is_plain and is_summed and len(set(result)) == len(result) and alone <= set(result)
 
 
-def _extents(operands: tuple[str, str], types: Any) -> Mapping[str, int] | None:
+def _extents(operands: tuple[str, str], types: Iterable[relay.Type]) -> Mapping[str, int] | None:
     """Return extents by letter; None where a shape is open, or a letter has two extents."""
     found: dict[str, int] = {}
     for letters, each in zip(operands, types, strict=True):
@@ -97,7 +97,7 @@ def _extents(operands: tuple[str, str], types: Any) -> Mapping[str, int] | None:
     return found
 
 
-def _laid_out(value: Any, letters: Sequence[str], wanted: list[str]) -> Any:
+def _laid_out(value: relay.Expr, letters: Sequence[str], wanted: list[str]) -> Any:
     """Return a value with axes in another order."""
     order = [list(letters).index(letter) for letter in wanted]
     return value if order == sorted(order) else relay.transpose(value, order)

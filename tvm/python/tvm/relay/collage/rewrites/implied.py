@@ -32,13 +32,9 @@ BROADCASTING = (
 )
 
 
-def reads_padding(node: relay.Expr) -> bool:
-    return is_call(node.args[0], "nn.pad")
-
-
 def padding_more(window: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Make a window that pads by as much more."""
-    padding = _all_padding(window)
+    padding = _all_padding(window) if is_call(window.args[0], "nn.pad") else None
     if padding is None:
         return None
     changed: dict[str, Any] = {"padding": padding}
@@ -50,14 +46,6 @@ def padding_more(window: relay.Expr, post: relay.Expr) -> relay.Expr:
 
 def pads_by_nothing(node: relay.Expr) -> bool:
     return not np.any(_widths(node))
-
-
-def what_is_read(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
-    return post.args[0]
-
-
-def reads_broadcast(node: relay.Expr) -> bool:
-    return any(is_call(operand, "broadcast_to") for operand in node.args)
 
 
 def broadcasting(reader: relay.Expr, post: relay.Expr) -> relay.Expr:

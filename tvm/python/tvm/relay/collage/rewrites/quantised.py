@@ -33,7 +33,7 @@ from .engine import call, is_call, with_attrs
 
 _qnn = relay.qnn.op
 _BYTES = ("int8", "uint8")
-_DEQUANTIZE = "qnn.dequantize"
+DEQUANTIZE = "qnn.dequantize"
 _BINARY = {"qnn.add": relay.add, "qnn.mul": relay.multiply, "qnn.subtract": relay.subtract}
 PRODUCTS = {
     "qnn.conv2d": "nn.conv2d",
@@ -49,7 +49,7 @@ def _operands(unknown: int, known: int) -> list[DFPattern]:
 
 
 def _dequantised(unknown: int) -> DFPattern:
-    return call(_DEQUANTIZE, operands=_operands(unknown, 3 - unknown))
+    return call(DEQUANTIZE, operands=_operands(unknown, 3 - unknown))
 
 
 REQUANTIZE = call("qnn.requantize", operands=_operands(1, 4))
@@ -57,7 +57,7 @@ BINARY = call(*_BINARY, operands=_operands(2, 6))
 CONCATENATE = call("qnn.concatenate", operands=_operands(3, 2))
 _product = call(*PRODUCTS, operands=_operands(2, 4))
 _total = call(*_SUMS, operands=[_product, is_constant()]) | _product
-PRODUCT = call(_DEQUANTIZE, operands=[_total, *_operands(0, 2)])
+PRODUCT = call(DEQUANTIZE, operands=[_total, *_operands(0, 2)])
 SCALED_WEIGHTS = call("multiply", operands=[_dequantised(0), is_constant()])
 DEPTHWISE = call("nn.conv2d", operands=[_dequantised(1), _dequantised(1)])
 
@@ -124,15 +124,11 @@ def product(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     return relay.nn.bias_add(result, _qnn.dequantize(values, scale, zero, 0), axis)
 
 
-def is_scaled(node: relay.Expr) -> bool:
-    return any(is_call(each, _DEQUANTIZE) for each in node.args)
-
-
 def scaled_weights(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
     """Put factors of dequantised weights, which a batch norm leaves, into their scales. Weights of
     a negative factor change their signs."""
     weights, factors = post.args
-    if is_call(factors, _DEQUANTIZE):  # of either order
+    if is_call(factors, DEQUANTIZE):  # of either order
         weights, factors = factors, weights
     values, scale, zero = (each.data.numpy() for each in weights.args)
     found = factors.data.numpy()
@@ -157,7 +153,7 @@ def scaled_weights(_pre: relay.Expr, post: relay.Expr) -> relay.Expr:
 
 def is_depthwise(node: relay.Expr) -> bool:
     """Tell whether a convolution is a depthwise one of dequantised data."""
-    if not is_call(node.args[0], _DEQUANTIZE):
+    if not is_call(node.args[0], DEQUANTIZE):
         return False
     is_plain = (str(node.attrs.data_layout), str(node.attrs.kernel_layout)) == ("NCHW", "OIHW")
     return is_plain and int(node.attrs.groups) == int(node.attrs.channels or 0) > 1
@@ -192,7 +188,7 @@ def _axes(product: relay.Expr) -> tuple[int, int] | None:
     return (kernel.index("O"), layout.index("C")) if is_plain and "O" in kernel else None
 
 
-def _vector(bias: relay.Expr, total: Any, axis: int) -> Any:
+def _vector(bias: relay.Expr, total: relay.Expr, axis: int) -> Any:
     """Return the summand as a constant for each place of an axis; None where it is none."""
     array = bias.data.numpy()
     if is_call(total, "nn.bias_add"):
@@ -224,7 +220,7 @@ def _with_own(body: relay.Expr) -> Any:
 
     def own(child: relay.Expr) -> Any:
         made = now[key_of(child)]
-        if uses[key_of(child)] < 2 or not is_call(made, _DEQUANTIZE):
+        if uses[key_of(child)] < 2 or not is_call(made, DEQUANTIZE):
             return made
         return relay.Call(made.op, made.args, made.attrs, made.type_args, made.span)
 

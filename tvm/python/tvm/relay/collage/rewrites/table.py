@@ -13,7 +13,7 @@ import tvm
 from . import before_passes as passes
 from . import forms, implied
 from . import quantised as q
-from .engine import Rule, always, call, rewrite_in_place
+from .engine import Rule, always, call, first_operand, reads, rewrite_in_place
 
 # The steps of `compile.prepare`: before FoldScaleAxis, and behind it.
 FORMS, SCALES = "forms", "scales"
@@ -22,9 +22,9 @@ FORMS, SCALES = "forms", "scales"
 RULES = (
     Rule("RestorePReLU", FORMS, forms.FLAT_PRELU, forms.is_flat_prelu, forms.prelu),
     Rule("LowerEinsum", FORMS, call("einsum"), always, forms.product_of_matrices),
-    Rule("RemovePadding", FORMS, call("nn.pad"), implied.pads_by_nothing, implied.what_is_read),
-    Rule("PadByWindow", FORMS, call(*implied.WINDOWS), implied.reads_padding, implied.padding_more),
-    Rule("BroadcastByReader", FORMS, call(*implied.BROADCASTING), implied.reads_broadcast,
+    Rule("RemovePadding", FORMS, call("nn.pad"), implied.pads_by_nothing, first_operand),
+    Rule("PadByWindow", FORMS, call(*implied.WINDOWS), reads("nn.pad"), implied.padding_more),
+    Rule("BroadcastByReader", FORMS, call(*implied.BROADCASTING), reads("broadcast_to"),
          implied.broadcasting),
     Rule("TakeAsSlice", FORMS, call("take"), forms.is_take_of_neighbours, forms.slice_of),
     Rule("RequantizeAsFloats", FORMS, q.REQUANTIZE, q.is_requantize, q.requantized),
@@ -33,14 +33,14 @@ RULES = (
     # Some of what it matches is made of requantizations.
     Rule("QuantisedProductAsFloats", FORMS, q.PRODUCT, always, q.product,
          made_of=tuple(q.PRODUCTS)),
-    Rule("ScaledWeights", SCALES, q.SCALED_WEIGHTS, q.is_scaled, q.scaled_weights),
+    Rule("ScaledWeights", SCALES, q.SCALED_WEIGHTS, reads(q.DEQUANTIZE), q.scaled_weights),
     Rule("DepthwiseData", SCALES, q.DEPTHWISE, q.is_depthwise, q.depthwise_data),
     Rule("DoubleSum", "before SimplifyExpr", call("add"), passes.is_sum_with_itself,
          passes.doubled),
     Rule("FenceProducts", "before FoldScales", call("multiply"), passes.is_product_of_unknowns,
          passes.fenced_in, is_once=True),
     Rule("RemoveFences", "after FoldScales", call(passes.FENCE), passes.is_fence,
-         passes.without_fence),
+         first_operand),
     Rule("LayInARow", "before AlterOpLayout", call("nn.conv1d", "nn.conv2d"),
          passes.is_along_one_axis, passes.laid_in_a_row),
     Rule("ReshapeChannels", "before AlterOpLayout", call("squeeze"), passes.is_squeeze_of_channels,

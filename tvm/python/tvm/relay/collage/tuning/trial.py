@@ -18,7 +18,7 @@ import numpy as np
 import tvm
 
 from ..compile import fast_passes
-from ..compile.link import export
+from ..compile.library import export
 from ..exec.launch import make_scratch
 from ..exec.machine_fault import (
     PASSING,

@@ -35,7 +35,7 @@ import functools
 import inspect
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -170,7 +170,12 @@ def _with_letters(product: te.Tensor, may_lay_out: bool = True) -> te.Tensor:
     return _remade(operation, axes, bodies, attrs)
 
 
-def _remade(operation: te.ComputeOp, axes: Any, bodies: Any, attrs: Any) -> te.Tensor:
+def _remade(
+    operation: te.ComputeOp,
+    axes: Sequence[tir.IterVar],
+    bodies: Sequence[tir.PrimExpr],
+    attrs: Mapping[str, Any],
+) -> te.Tensor:
     """Return a computation of one result with other axes, bodies and attributes."""
     make = tvm.get_global_func("te.ComputeOp")
     return make(operation.name, operation.tag, attrs, axes, bodies).output(0)

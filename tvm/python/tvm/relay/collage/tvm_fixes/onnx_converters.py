@@ -90,20 +90,15 @@ def _bounds(inputs: Any, _attrs: dict[str, Any]) -> None:
                 inputs[index] = relay.copy(bound)
 
 
-def _saturation(_inputs: Any, attrs: dict[str, Any]) -> None:
-    """Leave `saturate` out."""
-    attrs.pop("saturate", None)
-
-
 # By the rows of the table, which name the operators.
-_MENDS: dict[str, Callable[[Any, dict[str, Any]], None]] = {
+_MENDS: dict[str, Callable[[Any, dict[str, Any]], object]] = {
     place.removeprefix("converter:"): mend
     for name, mend in {
         "predicate of If": _predicate,
         "one of several axes": _axes_unless_one,
         "axes that are an input": _axes,
         "bounds of Clip": _bounds,
-        "saturation of Cast": _saturation,
+        "saturation of Cast": lambda _inputs, attrs: attrs.pop("saturate", None),
     }.items()
     for place in FIXES[name].places
 }

@@ -14,7 +14,7 @@ from tvm import relay
 from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
-from tvm.relay.collage.exec.contestant import library_contestant
+from tvm.relay.collage.measure.race.library_contestant import library_contestant
 from tvm.relay.collage.plans.graph_search.shared_weights import (
     SharedWeights,
     _is_given_constants,

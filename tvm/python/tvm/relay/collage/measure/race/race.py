@@ -21,15 +21,15 @@ import numpy as np
 
 from ...costs.cost import Cost, CostStatus
 from ...costs.failure import failed_cost
-from ...exec.contestant import library_contestant
 from ...exec.launch import WorkerStartError, make_scratch
 from ...exec.machine_fault import RESOURCES
+from ...exec.pool import SpareWorkers
 from ...exec.process import WorkerOptions, WorkerProcess
 from ...exec.reply import Reply
 from ...exec.resolve import path_of
-from ...exec.spares import SpareWorkers
 from ...machine.cpu_lock import OnWait, cpus_for_measuring
 from ...machine.load import LoadMeter
+from .library_contestant import library_contestant
 from .rounds import RoundOptions, run_rounds
 
 _logger = logging.getLogger(__name__)

@@ -2,7 +2,8 @@
 """Libraries of many plans of one module as files without weights, which lie beside them, each once.
 
 A model's weights are most of its library: written, linked and read for each plan again they take
-longer than all that the plan does not share with others. exec/contestant.py loads such a file.
+longer than all that the plan does not share with others. measure/race/library_contestant.py loads
+such a file.
 Test: plans/graph_search/test_shared_weights.py
 """
 

@@ -17,7 +17,7 @@ import tvm
 
 from ...backends import accuracy
 from ...costs.cost import Cost
-from ...exec.spares import SpareWorkers
+from ...exec.pool import SpareWorkers
 from ...machine.cpu_lock import OnWait, cpus_for_building
 from ...measure.race.comparison import Comparison, paired_ratio
 from ...measure.race.race import RaceOptions

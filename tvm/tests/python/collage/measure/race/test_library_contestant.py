@@ -10,8 +10,9 @@ import pytest
 from relay_text import parse
 from tvm.relay.collage.compile import build_library, build_vm
 from tvm.relay.collage.exec import contestant
-from tvm.relay.collage.exec.contestant import Stage, library_contestant
+from tvm.relay.collage.exec.contestant import Stage
 from tvm.relay.collage.exec.resolve import resolve
+from tvm.relay.collage.measure.race.library_contestant import library_contestant
 from tvm.relay.collage.measure.race.race import Contestant
 
 
