@@ -13,6 +13,7 @@ import tvm
 
 from ..backends.accuracy import traders_in
 from ..backends.targets import TargetList
+from ..costs.cost import CostStatus
 from ..exec.spent import phase
 from ..exec.time_limit import NO_LIMIT, TimeLimit
 from ..tuning import TuningRecords
@@ -20,7 +21,6 @@ from ..views.function_report import FunctionReport
 from .competing import Plans
 from .graph_search.space import Replans
 from .original import Original
-from .run_pass import is_all_measured
 
 # Of one run as the op-level search expects it.
 _SMALL_SECONDS = 2e-3
@@ -78,4 +78,6 @@ class OpLevel:
     def ships_unmeasured(self) -> bool:
         """Return whether it may ship though nobody ran it whole: each of its parts was measured,
         and none trades accuracy, since nobody compared what comes of it."""
-        return not traders_in(self.partitioned) and is_all_measured(self.reports)
+        parts = [part for report in self.reports for part in report.parts if part.is_kernel]
+        is_measured = all(part.cost.status == CostStatus.MEASURED for part in parts)
+        return is_measured and not traders_in(self.partitioned)

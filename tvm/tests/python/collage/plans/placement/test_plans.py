@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tvm
 from onednn_nets import run
-from placement_nets import NET, TARGETS, net, optimized
+from placement_nets import NET, TARGETS, net, optimized, optimized_once
 from relay_text import HOST, PLAIN, assert_same_outputs, is_external
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -63,12 +63,19 @@ def small_parts_only():
     return FunctionCosts(seconds_of)
 
 
-@pytest.mark.parametrize("text", [NET, BRANCHES])
-@pytest.mark.parametrize("plan", ["tvm", "dnnl", "collage", "collage-merged"])
+@pytest.mark.parametrize(
+    "plan, text",
+    [
+        ("tvm", NET),
+        ("dnnl", BRANCHES),
+        ("collage", NET),
+        ("collage", BRANCHES),
+        ("collage-merged", JOINED),
+    ],
+)
 def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypatch):
     if plan == "collage-merged":
         monkeypatch.setattr(optimizer, "CostEstimator", lambda _: small_parts_only())
-        text = JOINED
     fakes["winner"] = plan
     mod, params = net(text)
     result = collage.optimize(mod, params, TARGETS)
@@ -142,20 +149,26 @@ def test_a_result_made_by_hand_has_none():
 # Executors, from a file alone.
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "net.json"
+    optimized_once().save_placement(path)
+    x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
+    library = build_library(prepare(*net(), PLAIN), PLAIN)
+    return str(path), x, run(library, {"x": x})[0]
+
+
 @pytest.fixture
-def saved(monkeypatch, tmp_path):
-    """The option that names the file of a search, and what TVM alone gives on an input."""
-    optimized(monkeypatch).save_placement(tmp_path / "net.json")
+def saved(monkeypatch, searched):
+    """The file of a search, an input, and what TVM alone gives on it; nothing is measured then."""
+    path, x, expected = searched
 
     def fail(*_, **__):
         raise AssertionError("a replay measures nothing")
 
     for name in ("CostEstimator", "decide", "open_session"):
         monkeypatch.setattr(optimizer, name, fail)
-    mod, params = net()
-    x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
-    library = build_library(prepare(mod, params, PLAIN), PLAIN)
-    return str(tmp_path / "net.json"), x, run(library, {"x": x})[0]
+    return path, x, expected
 
 
 def replaying(path):

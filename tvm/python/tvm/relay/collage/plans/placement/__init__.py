@@ -2,7 +2,6 @@
 """Placements: what runs where in a module, saved to a file and replayed without measuring."""
 
 from ...costs.cost import PartCost
-from .file import save_placement
 from .seen import SeenPlans
 from .types import (
     Composite,
@@ -28,5 +27,4 @@ __all__ = [
     "SeenPlans",
     "Tuning",
     "load_placement",
-    "save_placement",
 ]
