@@ -64,6 +64,13 @@ class _Inliner(relay.ExprMutator):
         args = [self.visit(arg) for arg in call.args]
         return relay.bind(self.visit(function.body), dict(zip(function.params, args, strict=True)))
 
+    def visit_tuple_getitem(self, expr):
+        """Take the field itself where parts of several results leave a tuple behind."""
+        value = self.visit(expr.tuple_value)
+        if isinstance(value, relay.Tuple):
+            return value.fields[expr.index]
+        return relay.TupleGetItem(value, expr.index)
+
 
 def is_external(function):
     """Tell whether a function of a module is a part for an external backend."""
@@ -125,9 +132,13 @@ def _flat(result):
 
 
 def assert_same_outputs(mod, partitioned):
-    """Run both modules' mains on the same random inputs, the second with its parts undone."""
+    """Run both modules' mains on the same random inputs, the second with its parts undone; where
+    that is the first again, nothing has to run."""
+    undone = undo_partition(partitioned)
+    if tvm.ir.structural_equal(undone, mod):
+        return
     args = random_args(mod["main"])
-    outputs = zip(run(mod, args), run(undo_partition(partitioned), args), strict=True)
+    outputs = zip(run(mod, args), run(undone, args), strict=True)
     for expected, actual in outputs:
         np.testing.assert_array_equal(actual, expected)
 

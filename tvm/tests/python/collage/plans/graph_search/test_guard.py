@@ -157,7 +157,11 @@ def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare)
 
 
 def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
-    result = guard(plans(), "tvm", EndToEnd(fake, seed=3), GuardOptions(rounds=7))
+    how = EndToEnd(fake, seed=3, imports=("mine",), mod_name="my_net")
+    result = guard(plans(), "tvm", how, GuardOptions(rounds=7))
+    asked = fake_compare["options"]
+    assert (asked.imports, asked.give_up_ratio) == (("mine",), GIVE_UP_RATIO)
+    assert (asked.further.seconds, fake_compare["mod_name"]) == (30.0, "my_net")
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
     assert fake_compare["names"] == ORDER and all(fake_compare["files"])
     assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (
@@ -171,6 +175,10 @@ def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     assert inputs["i"].dtype == "int32" and inputs["x"].std() > 0
     guard(plans(), "tvm", EndToEnd(fake, seed=3))
     np.testing.assert_array_equal(fake_compare["inputs"]["x"], inputs["x"])
+    given = np.arange(8, dtype="float32").reshape(2, 4)
+    guard(plans(), "tvm", EndToEnd(fake, samples={"x": given}))
+    np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
+    assert fake_compare["inputs"]["i"].shape == (3,)
 
 
 def test_a_plan_that_does_not_build_loses_with_its_reason(fake_compare):
@@ -255,13 +263,6 @@ def test_a_winner_that_was_not_compared_with_tvm_says_so(fake_compare, caplog, f
     assert f"plan {used} ships, but its outputs were compared with" in caplog.text
 
 
-def test_samples_are_run_on_and_the_other_inputs_are_made_up(fake_compare):
-    given = np.arange(8, dtype="float32").reshape(2, 4)
-    guard(plans(), "tvm", EndToEnd(fake, samples={"x": given}))
-    np.testing.assert_array_equal(fake_compare["inputs"]["x"], given)
-    assert fake_compare["inputs"]["i"].shape == (3,)
-
-
 MADE_UP = "its inputs were made up: give real ones by the option sample_inputs"
 
 
@@ -297,8 +298,9 @@ def test_the_winners_library_is_kept_and_the_others_are_built_again(fake_compare
     assert len(built) == 3
     assert result.libraries["tvm"] is result.libraries["tvm"] and len(built) == 3
     assert isinstance(result.libraries["dnnl"], FakeLibrary) and built == [1] * 4
-    with pytest.raises(KeyError):
-        result.libraries["nope"]
+    for ask in (result.libraries.__getitem__, result.of):
+        with pytest.raises(KeyError):
+            ask("nope")
 
 
 def test_what_ships_is_built_as_it_is_deployed_when_it_is_asked_for(fake_compare):
@@ -321,14 +323,6 @@ def test_what_ships_is_built_as_it_is_deployed_when_it_is_asked_for(fake_compare
     assert result.libraries["tvm"] is result.libraries["tvm"] and shipped == ["tvm", mods["tvm"]]
 
 
-def test_processes_know_the_users_backends_and_the_models_name(fake_compare):
-    guard(plans(), "tvm", EndToEnd(fake, imports=("mine",), mod_name="my_net"))
-    assert fake_compare["options"].imports == ("mine",)
-    assert fake_compare["options"].give_up_ratio == GIVE_UP_RATIO
-    assert fake_compare["options"].further.seconds == 30.0
-    assert fake_compare["mod_name"] == "my_net"
-
-
 def test_steps_are_told_as_they_come(fake_compare):
     steps = []
 
@@ -342,12 +336,6 @@ def test_steps_are_told_as_they_come(fake_compare):
         ("measuring", 0, 7, False),
         ("measuring", 7, 7, False),
     ]
-
-
-def test_an_unknown_plan_has_no_comparison(fake_compare):
-    result = guard(plans(), "tvm", EndToEnd(fake))
-    with pytest.raises(KeyError):
-        result.of("nope")
 
 
 def is_locked(folder):
@@ -425,16 +413,19 @@ def test_a_plan_that_cannot_be_linked_loses_with_its_reason(fake_compare):
     assert "dnnl" not in result.libraries and fake_compare["names"] == ["tvm", "collage"]
 
 
-def test_a_real_pair_of_plans_is_measured_and_compared():
-    def build(module):
-        with tvm.transform.PassContext(opt_level=1):
-            return relay.build(module, target="llvm")
+def build_for_graph(module):
+    with tvm.transform.PassContext(opt_level=1):
+        return relay.build(module, target="llvm")
 
+
+def test_a_real_pair_of_plans_is_measured_and_compared():
     body = "%0 = nn.dense(%x, %w, units=None);"
     params = "%x: Tensor[(64, 256), float32], %w: Tensor[(256, 256), float32]"
     right = parse(f"def @main({params}) {{ {body} nn.relu(%0) }}")
     wrong = parse(f"def @main({params}) {{ {body} tanh(%0) }}")
-    result = guard({"tvm": right, "wrong": wrong}, "tvm", EndToEnd(build), GuardOptions(rounds=6))
+    result = guard(
+        {"tvm": right, "wrong": wrong}, "tvm", EndToEnd(build_for_graph), GuardOptions(rounds=6)
+    )
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
@@ -454,10 +445,6 @@ def test_a_real_plan_that_is_wrong_one_way_alone_is_found():
 
 
 def test_a_real_plan_that_takes_too_much_does_not_ship():
-    def build(module):
-        with tvm.transform.PassContext(opt_level=1):
-            return relay.build(module, target="llvm")
-
     x = relay.var("x", shape=(1, 2048))
     light = relay.nn.relu(x)
     heavy = light + relay.nn.dense(x, relay.const(np.zeros((2048, 2048), "float32")))
@@ -466,7 +453,10 @@ def test_a_real_plan_that_takes_too_much_does_not_ship():
         for name, body in {"tvm": light, "heavy": heavy}.items()
     }
     result = guard(
-        mods, "heavy", EndToEnd(build), GuardOptions(rounds=1, limits=Limits(library_mb=10))
+        mods,
+        "heavy",
+        EndToEnd(build_for_graph),
+        GuardOptions(rounds=1, limits=Limits(library_mb=10)),
     )
     heavy, light = result.of("heavy"), result.of("tvm")
     assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
@@ -478,10 +468,6 @@ def test_a_real_plan_that_takes_too_much_does_not_ship():
 def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
     """An index that is out of range ends the process of every plan."""
 
-    def build(module):
-        with tvm.transform.PassContext(opt_level=1):
-            return relay.build(module, target="llvm")
-
     x = relay.var("x", shape=(5, 4, 9, 9))
     rois = relay.var("rois", shape=(6, 5))
     i, j = (relay.var(n, shape=s, dtype="int32") for n, s in (("i", (3, 1)), ("j", (1, 4))))
@@ -489,7 +475,10 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
     body = relay.Tuple([from_one, relay.vision.roi_align(x, rois, (3, 3), 1.0)])
     mod = tvm.IRModule.from_expr(relay.Function([x, rois, i, j], body))
     result = guard(
-        {"tvm": relay.transform.InferType()(mod)}, "tvm", EndToEnd(build), GuardOptions(rounds=1)
+        {"tvm": relay.transform.InferType()(mod)},
+        "tvm",
+        EndToEnd(build_for_graph),
+        GuardOptions(rounds=1),
     )
     assert result.of("tvm").cost.status == "measured" and result.unverified == ""
 

@@ -28,7 +28,6 @@ from tvm.relay.collage import (
     CollageOptions,
     MockCostEstimator,
     PlacementError,
-    backends,
     optimizer,
     rules,
 )
@@ -393,18 +392,6 @@ def test_a_composite_of_the_host_needs_no_other_target(monkeypatch, tmp_path):
     assert result.placement.made_with.backends == {}
     again = collage.optimize(parse(UNARY), None, ["llvm"], placement=result.placement)
     assert tvm.ir.structural_equal(again.mod, result.mod)
-
-
-def test_a_backend_of_another_version(path, monkeypatch):
-    monkeypatch.setattr(backends.get_backend("dnnl"), "version", lambda: "9.9")
-    assert "backend dnnl is of version 9.9, not " in refused("version", replay, path)
-
-
-def test_another_host_target(path):
-    mod, params = net()
-    target = ["llvm -mcpu=x86-64", "dnnl"]
-    text = refused("target", collage.optimize, mod, params, target, placement=path)
-    assert "the host target is 'llvm -keys=cpu -mcpu=x86-64'" in text
 
 
 def test_a_machine_is_its_cpu_its_vector_instructions_and_threads(tmp_path):

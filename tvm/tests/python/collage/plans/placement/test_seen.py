@@ -8,8 +8,7 @@ import json
 import pytest
 import tvm
 from placement_nets import TARGETS, net, optimized_once
-from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, PlacementError
+from tvm.relay.collage import PlacementError
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.files.records import read
@@ -42,17 +41,6 @@ def test_plans_share_their_parts(result):
     [main] = seen.functions
     assert len(main.parts) == len(first.function("main").parts)
     assert [plan.parts for plan in seen.plans] == [{"main": tuple(range(len(main.parts)))}] * 2
-
-
-def test_a_plan_that_did_not_ship_is_saved_and_replayed(result, tmp_path):
-    assert result.plan == "collage"
-    result.save_placement(tmp_path / "tvm.json", plan="tvm")
-    mod, params = net()
-    again = collage.optimize(
-        mod, params, TARGETS, CollageOptions(guard=False), placement=tmp_path / "tvm.json"
-    )
-    assert again.plan == "tvm" and len(again.mod.functions) == 1
-    assert again.placements.names() == ["tvm"]
 
 
 def test_a_plan_that_is_none_is_refused_by_the_names_that_there_are(result, tmp_path):
