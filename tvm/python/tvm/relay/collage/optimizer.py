@@ -56,7 +56,6 @@ from .report.tables import costs_text
 from .result import Result
 from .tuning import TuningRecords, records_in_force
 from .tuning.from_options import given_records, shipped_of
-from .views.function_report import FunctionReport
 
 _logger = logging.getLogger(__name__)
 
@@ -253,7 +252,10 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
     records = request.records
     if run and (run.records or options.tunes()):
         records = TuningRecords([*records, *run.records], [run.tuner])
-    _log_costs(estimator.reports)
+    for report in estimator.reports:
+        if not report.skipped:
+            text = costs_text(wanted_costs(report))
+            _logger.info("search of @%s: %s", report.function, text)
     replans = estimator.replans or {}
     transfers = run.transfers if run else {}
     return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
@@ -316,7 +318,7 @@ def _result(
         skipped,
         _makers(request.plans, records, request.targets.host),
         found.counts if found else {},
-        _used(records, name),
+        TuningRecords() if name in UNTUNED.values() else records,
         transfers=found.transfers if found else {},
         kernels=request.plans.kernels_of(name),
         search=search,
@@ -360,32 +362,18 @@ def _asking(limit: TimeLimit) -> dict[str, float]:
     return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
 
 
-def _log_costs(reports: list[FunctionReport]) -> None:
-    """Log one line a function: how many costs its search asked for, of how many."""
-    for report in reports:
-        if not report.skipped:
-            text = costs_text(wanted_costs(report))
-            _logger.info("search of @%s: %s", report.function, text)
-
-
-def _used(records: TuningRecords, plan: str) -> TuningRecords:
-    """Return the records that a plan is built with."""
-    return TuningRecords() if plan in UNTUNED.values() else records
-
-
 def _makers(
     plans: Plans, records: TuningRecords, host: tvm.target.Target
 ) -> dict[str, Callable[[], Placement]]:
     """Return what makes each plan's placement; the user's contexts are those of now."""
-    tuned, untuned = _in_force(records, host), _in_force(TuningRecords(), host)
+
+    def in_force(used: TuningRecords) -> TuningRecords:
+        with used.in_force():
+            return records_in_force(host)[0]
+
+    tuned, untuned = in_force(records), in_force(TuningRecords())
     is_untuned = UNTUNED.values()
     return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
-
-
-def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
-    """These, and those that the user's contexts have for a build here."""
-    with records.in_force():
-        return records_in_force(host)[0]
 
 
 def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:

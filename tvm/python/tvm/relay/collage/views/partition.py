@@ -17,9 +17,7 @@ class PartitionSpec(View):
 
     __slots__ = ()
 
-    name: str = fact(
-        "the target kind's name; the host's spec of what launches no kernel is 'host'"
-    )
+    name: str = fact("the target kind's name; the host's spec of what launches no kernel is 'host'")
     is_external: bool = fact(
         "whether it compiles its parts itself, as functions with a `Compiler` attribute"
     )

@@ -35,14 +35,8 @@ from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, _of_trader
 @pytest.mark.parametrize(
     "comparisons, winner",
     [
-        # The best is clearly faster than the others.
-        ([ran("collage", 1), ran("dnnl", 1.1), ran("tvm", 1.5)], "collage"),
-        ([ran("dnnl", 1), ran("collage", 1.05), ran("tvm", 1.5)], "dnnl"),
-        # What noise cannot tell apart from the best, and is simpler, ships.
+        # What noise cannot tell apart from the best, and is simpler, ships; see test_decide.py.
         ([ran("collage", 1), ran("dnnl", (0.98, 1.03)), ran("tvm", 1.5)], "dnnl"),
-        ([ran("collage", 1), ran("dnnl", (0.98, 1.04)), ran("tvm", (0.97, 1.05))], "tvm"),
-        ([ran("collage", 1), ran("dnnl", 1.0), ran("tvm", 1.2)], "dnnl"),
-        # Noise that hides a difference of more than 2 % proves nothing.
         ([ran("collage", 1), ran("dnnl", (0.9, 1.3)), ran("tvm", (0.95, 1.1))], "collage"),
         # Failures never ship, whatever their place.
         ([ran("collage", 1), failed("dnnl"), failed("tvm", "timeout")], "collage"),
@@ -418,16 +412,26 @@ def build_for_graph(module):
         return relay.build(module, target="llvm")
 
 
-def test_a_real_pair_of_plans_is_measured_and_compared():
-    body = "%0 = nn.dense(%x, %w, units=None);"
-    params = "%x: Tensor[(64, 256), float32], %w: Tensor[(256, 256), float32]"
-    right = parse(f"def @main({params}) {{ {body} nn.relu(%0) }}")
-    wrong = parse(f"def @main({params}) {{ {body} tanh(%0) }}")
-    result = guard(
-        {"tvm": right, "wrong": wrong}, "tvm", EndToEnd(build_for_graph), GuardOptions(rounds=6)
-    )
-    assert result.winner == "tvm"
-    assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
+def test_real_plans_are_measured_and_compared_and_one_that_takes_too_much_does_not_ship():
+    x = relay.var("x", shape=(1, 2048))
+    zeros = relay.const(np.zeros((2048, 2048), "float32"))
+    bodies = {
+        "tvm": relay.nn.relu(x),
+        "heavy": relay.nn.relu(x) + relay.nn.dense(x, zeros),
+        "wrong": relay.tanh(x),
+    }
+    mods = {
+        name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
+        for name, body in bodies.items()
+    }
+    options = GuardOptions(rounds=6, limits=Limits(library_mb=10))
+    result = guard(mods, "heavy", EndToEnd(build_for_graph), options)
+    heavy, light = result.of("heavy"), result.of("tvm")
+    assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
+    assert heavy.memory_bytes > heavy.library_bytes > 2048 * 2048 * 4 > 10 * light.library_bytes > 0
+    assert light.memory_bytes < heavy.memory_bytes
+    assert light.cost.status == "measured" and light.output_error == 0
+    assert result.winner == "tvm" and result.reference == "heavy" and not result.unverified
     assert result.of("wrong").cost.status == "wrong_result"
 
 
@@ -442,27 +446,6 @@ def test_a_real_plan_that_is_wrong_one_way_alone_is_found():
     assert statuses == {"tvm": "measured", "wrong": "wrong_result", "other": "wrong_result"}
     tvm_alone = result.of("tvm")
     assert result.winner == "tvm" and tvm_alone.memory_bytes > 0 < tvm_alone.library_bytes
-
-
-def test_a_real_plan_that_takes_too_much_does_not_ship():
-    x = relay.var("x", shape=(1, 2048))
-    light = relay.nn.relu(x)
-    heavy = light + relay.nn.dense(x, relay.const(np.zeros((2048, 2048), "float32")))
-    mods = {
-        name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
-        for name, body in {"tvm": light, "heavy": heavy}.items()
-    }
-    result = guard(
-        mods,
-        "heavy",
-        EndToEnd(build_for_graph),
-        GuardOptions(rounds=1, limits=Limits(library_mb=10)),
-    )
-    heavy, light = result.of("heavy"), result.of("tvm")
-    assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
-    assert heavy.memory_bytes > heavy.library_bytes > 2048 * 2048 * 4 > 10 * light.library_bytes > 0
-    assert light.memory_bytes < heavy.memory_bytes
-    assert result.winner == "tvm" and result.reference == "heavy" and not result.unverified
 
 
 def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():

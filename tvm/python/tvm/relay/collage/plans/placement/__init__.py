@@ -6,25 +6,19 @@ from .seen import SeenPlans
 from .types import (
     Composite,
     MachineTraits,
-    MadeWith,
     PlacedFunction,
     PlacedPart,
     Placement,
-    SeenNode,
-    Tuning,
     load_placement,
 )
 
 __all__ = [
     "Composite",
-    "MadeWith",
     "MachineTraits",
-    "SeenNode",
     "PartCost",
     "PlacedFunction",
     "PlacedPart",
     "Placement",
     "SeenPlans",
-    "Tuning",
     "load_placement",
 ]
