@@ -64,8 +64,11 @@ class _Inliner(relay.ExprMutator):
         args = [self.visit(arg) for arg in call.args]
         return relay.bind(self.visit(function.body), dict(zip(function.params, args, strict=True)))
 
+
+class _Projector(relay.ExprMutator):
+    """Takes fields themselves where parts of several results leave a tuple of them behind."""
+
     def visit_tuple_getitem(self, expr):
-        """Take the field itself where parts of several results leave a tuple behind."""
         value = self.visit(expr.tuple_value)
         if isinstance(value, relay.Tuple):
             return value.fields[expr.index]
@@ -82,7 +85,7 @@ def undo_partition(mod):
     result = tvm.IRModule({}, mod.type_definitions)
     for var, function in mod.functions.items():
         if not is_external(function):
-            result[var] = _Inliner(mod).visit(function)
+            result[var] = _Projector().visit(_Inliner(mod).visit(function))
     return relay.transform.InferType()(result)
 
 

@@ -182,7 +182,7 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, [], {}, session.estimator.counts(), records, {})
+            found = OpLevel(prepared, records, counts=session.estimator.counts())
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -256,9 +256,14 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
         if not report.skipped:
             text = costs_text(wanted_costs(report))
             _logger.info("search of @%s: %s", report.function, text)
-    replans = estimator.replans or {}
-    transfers = run.transfers if run else {}
-    return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
+    return OpLevel(
+        partitioned,
+        records,
+        estimator.reports,
+        replans=estimator.replans or {},
+        counts=estimator.counts,
+        transfers=run.transfers if run else {},
+    )
 
 
 def _add_plans(request: Request, found: OpLevel) -> None:
@@ -306,20 +311,20 @@ def _result(
     search: GraphSearch | None = None,
 ) -> Result:
     """Return what ships by that plan."""
-    records = found.records if found else request.records
+    found = found or OpLevel(request.prepared, request.records)
     mod = request.plans.modules[name]
     return Result(
         mod,
         request.targets.host,
         name,
         guarded,
-        found.reports if found else [],
+        found.reports,
         request.clock.seconds,
         skipped,
-        _makers(request.plans, records, request.targets.host),
-        found.counts if found else {},
-        TuningRecords() if name in UNTUNED.values() else records,
-        transfers=found.transfers if found else {},
+        makers=_makers(request.plans, found.records, request.targets.host),
+        costs=found.counts,
+        records=TuningRecords() if name in UNTUNED.values() else found.records,
+        transfers=found.transfers,
         kernels=request.plans.kernels_of(name),
         search=search,
         executor=executor_of(request.build_options, mod),
@@ -388,10 +393,11 @@ def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | No
     )
 
 
-def _replay(request: Request, placement: Placement, decision: Any) -> Result:
+def _replay(
+    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
+) -> Result:
     """Build what the placement says, without measuring; `decision` is it or its file."""
-    is_file = isinstance(decision, (str, os.PathLike))
-    file = f", {os.fspath(decision)}" if is_file else ""
+    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
     host, external = request.targets.host, request.targets.backends
     with request.clock.phase("replay"), request.records.in_force():
         allow = request.options.placement_allow

@@ -16,6 +16,7 @@ from ..backends.targets import TargetList
 from ..costs.cost import CostStatus
 from ..exec.spent import phase
 from ..exec.time_limit import NO_LIMIT, TimeLimit
+from ..options import CollageOptions
 from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .competing import Plans
@@ -48,7 +49,7 @@ class Request:
 
     prepared: tvm.IRModule
     targets: TargetList
-    options: Any
+    options: CollageOptions
     build_options: dict[str, Any]
     samples: Mapping[str, Any]  # inputs by name
     executor: str
@@ -65,11 +66,12 @@ class OpLevel:
     """The outcome of the op-level search."""
 
     partitioned: tvm.IRModule  # the module with its parts
-    reports: list[FunctionReport]
-    replans: Replans
-    counts: dict[str, Any]
     records: TuningRecords  # those that the user gave, and those that tuning found
-    transfers: Mapping[str, int]  # how many trials of other kernels' schedules came to what
+    reports: list[FunctionReport] = dataclasses.field(default_factory=list)
+    replans: Replans = dataclasses.field(default_factory=dict)
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # how many trials of other kernels' schedules came to what
+    transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def is_small(self) -> bool:
         """Return whether it may spend more time on waking threads than they save."""

@@ -64,7 +64,7 @@ def load_samples(
     return SampleInputs({name: _array(name, value) for name, value in given.items()}, called)
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def _array(name: str, value: object) -> np.ndarray:
     try:
         return _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
     except ValueError as error:

@@ -314,9 +314,9 @@ def _built_by(request: Request) -> list[str]:
     return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **request.build_options}.items())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return what stands for an original: a runtime itself prints its name alone."""
-    return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
+    return f"{value.name} {value.attrs}" if isinstance(value, Executor | Runtime) else str(value)
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

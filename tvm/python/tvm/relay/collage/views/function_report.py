@@ -209,8 +209,9 @@ def _unplaced(report: FunctionReport) -> list[Unplaced]:
             report.parts[part].cost.seconds or 0.0 for part in {part for part, _ in found}
         )
         regions = len({candidate for _, candidate in found}) if why == "slower" else 0
-        what = (op, backend, why, message, rule)
-        rows.append(Unplaced(*what, len(found), seconds, *times, regions))
+        there, here = times
+        count = len(found)
+        rows.append(Unplaced(op, backend, why, message, rule, count, seconds, there, here, regions))
     return sorted(rows, key=lambda row: (-row.seconds, row.op))
 
 

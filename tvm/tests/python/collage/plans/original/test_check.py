@@ -127,7 +127,7 @@ def test_rounding_that_a_model_makes_much_of_is_no_fault(caplog, monkeypatch):
         found = check(proto, prepared(proto), EndToEnd(no_build))
     assert 1e-4 < found.agreement.error < found.truth.tolerance
     assert found.agreement.why.startswith("each node agrees") and "differ" in caplog.text
-    monkeypatch.setattr(import_module(check.__module__), "_MOST_ROUNDING", 1e-4)
+    monkeypatch.setattr(import_module(check.__module__), "MOST_ROUNDING", 1e-4)
     assert check(proto, prepared(proto), EndToEnd(no_build)).truth is None
 
 

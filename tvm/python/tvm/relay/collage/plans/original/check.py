@@ -45,7 +45,7 @@ NONE = "none"
 # otherwise, and may be off by twice as much. If an output is off by more than the second figure,
 # too much of it is decided by rounding to judge anybody. All outputs have one tolerance, so errors
 # of theirs that differ by more than the third factor have none.
-_OTHER_ROUNDING, _MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
+_OTHER_ROUNDING, MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
 # For each thing that is run or computed here: at most, and whatever the limit of time is.
 _SECONDS, _LEAST_SECONDS = 120.0, 10.0
 _TVM = "tvm"
@@ -113,7 +113,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            is_known = found <= _MOST_ROUNDING and found <= _APART * min(_errors(own, outputs))
+            is_known = found <= MOST_ROUNDING and found <= _APART * min(_errors(own, outputs))
             widened = truth._replace(tolerance=_OTHER_ROUNDING * found) if is_known else None
             return Original(Agreement(by, found, why), widened, model)
         raise OriginalError(
@@ -190,8 +190,10 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
         _TVM, files[_TVM].library, file, mod_name=how.mod_name, sets=inputs.sets
     )
     outputs = os.path.join(folder, "own.npz")
-    opened = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-    commands = {"open": opened, "outputs": {"file": outputs}}
+    commands: dict[str, dict[str, Any]] = {
+        "open": {"factory": contestant.factory, "arguments": dict(contestant.arguments)},
+        "outputs": {"file": outputs},
+    }
     _in_worker("TVM's library does not run", seconds, commands)
     return list(load_arrays(outputs).values())
 

@@ -215,7 +215,7 @@ def load_placement(path: str | os.PathLike) -> Placement:
     raise PlacementError(f"placement file {path!r}{why}", "file")
 
 
-def from_json(value: Any) -> Placement:
+def from_json(value: object) -> Placement:
     """Read the placement of JSON values; PlacementError says where they are none."""
     if not isinstance(value, dict) or value.get("format") != PLACEMENT_FORMAT:
         raise PlacementError(f"it is no placement: its format is not {PLACEMENT_FORMAT!r}", "file")
@@ -266,7 +266,7 @@ def _function_text(function: dict[str, Any]) -> str:
     return "  {\n" + ",\n".join(fields) + "\n  }"
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
