@@ -162,9 +162,18 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    records, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
+    plans = Plans(prepared, targets, is_simplified)
     request = Request(
-        prepared, targets, options, build_options, samples, executor, records, plans, clock, limit
+        prepared,
+        targets,
+        options,
+        build_options=build_options,
+        samples=samples,
+        executor=executor,
+        records=given_records(options, targets.host),
+        plans=plans,
+        clock=clock,
+        limit=limit,
     )
     request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
@@ -182,7 +191,7 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, records, counts=session.estimator.counts())
+            found = OpLevel(prepared, request.records, counts=session.estimator.counts())
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -195,6 +204,18 @@ def _optimize(
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how)
     return _result(request, name, found, guarded, skipped, search)
+
+
+def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
+    """Return what was given as a placement or its file, None for none."""
+    if isinstance(given, (str, os.PathLike)):
+        return load_placement(given)
+    if given is None or isinstance(given, Placement):
+        return given
+    raise TypeError(
+        f"placement takes a Placement or the path of its file, got {given!r:.60}: "
+        "collage.load_placement(path) and result.placement give one"
+    )
 
 
 def _prepared(
@@ -223,6 +244,74 @@ def _prepared(
             _logger.warning("the model is compiled without being simplified: %s", reply.message)
             return module(is_simplified=False)
     return module()
+
+
+def _replay(
+    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
+) -> Result:
+    """Build what the placement says, without measuring; `decision` is it or its file."""
+    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
+    host, external = request.targets.host, request.targets.backends
+    with request.clock.phase("replay"), request.records.in_force():
+        allow = request.options.placement_allow
+        if placement.original:
+            check_placement(request.prepared, placement, host, external, allow)
+            mod = _replayed_original(request, placement)
+        else:
+            mod = apply_placement(request.prepared, placement, host, external, allow)
+    return Result(
+        mod,
+        host,
+        placement.plan,
+        guard=None,
+        partitioned=[],
+        seconds=request.clock.seconds,
+        guard_skipped=f"it was built by a decision that was made before{file}",
+        makers={placement.plan: lambda: placement},
+        records=request.records,
+        kernels=placement.kernels,
+        executor=executor_of(request.build_options, mod),
+        original=_agreement(request, placement.plan, None),
+    )
+
+
+def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
+    """Return the module of a placement of the model's file. PlacementError where that is another,
+    or none is given."""
+    if request.original is None:
+        raise PlacementError(
+            f"plan {placement.plan} runs the model's file: name that by "
+            + option("original", "the argument or option original")
+        )
+    try:
+        made = _whole(request.original.model, request.prepared)
+    except ModelError as error:
+        raise PlacementError(
+            f"plan {placement.plan} cannot run the model's file: {error}"
+        ) from None
+    if digest_of(made) != placement.original:
+        raise PlacementError(
+            f"plan {placement.plan} was made for another file of the model", "module"
+        )
+    backends = [part.backend for function in placement.functions for part in function.parts]
+    if not backends:
+        raise PlacementError(f"plan {placement.plan} has no part that says what runs the file")
+    mod = request.plans.original_on(made, backends[0])
+    if not isinstance(mod, tvm.IRModule):
+        why = mod.Summary() if mod else f"{backends[0]} does not take it"
+        raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
+    return on_one_thread(mod) if placement.one_thread else mod
+
+
+def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
+    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
+    imported, of the same inputs and results. ModelError says why there is none, as for a model of
+    more bytes."""
+    if isinstance(model, (str, os.PathLike)):
+        model = load_onnx(model)
+    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
+    inputs = {p.name_hint: p.checked_type for p in params}
+    return whole(model, inputs, results, most_bytes)
 
 
 def _place_operators(request: Request, measuring: Session) -> OpLevel:
@@ -266,6 +355,30 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
     )
 
 
+def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
+    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
+    session.estimator.require(own_backend_modules(request.targets.external))
+    with steps("kernels", request.options.progress) as on_step:
+        on_step("looking for steps with several kernels", 0, 1)
+        parts = request.plans.parts_with_kernels()
+        return choose_kernels(session, parts, on_step, request.limit)
+
+
+def _add_exact(request: Request, session: Session) -> None:
+    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
+    known."""
+    exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
+    if exact.external:  # else it is TVM alone
+        estimator = CostEstimator(session)
+        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
+        request.plans.add_found(EXACT, found, estimator.reports)
+
+
+def _asking(limit: TimeLimit) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
+    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
+
+
 def _add_plans(request: Request, found: OpLevel) -> None:
     """Add the plans that compete with TVM alone: what was found, and what is made of it."""
     if request.options.guard:
@@ -291,17 +404,6 @@ def _add_originals(request: Request) -> None:
     request.plans.add_originals(made, digest_of(made))
 
 
-def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
-    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
-    imported, of the same inputs and results. ModelError says why there is none, as for a model of
-    more bytes."""
-    if isinstance(model, (str, os.PathLike)):
-        model = load_onnx(model)
-    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
-    inputs = {p.name_hint: p.checked_type for p in params}
-    return whole(model, inputs, results, most_bytes)
-
-
 def _result(
     request: Request,
     name: str,
@@ -317,10 +419,10 @@ def _result(
         mod,
         request.targets.host,
         name,
-        guarded,
-        found.reports,
-        request.clock.seconds,
-        skipped,
+        guard=guarded,
+        partitioned=found.reports,
+        seconds=request.clock.seconds,
+        guard_skipped=skipped,
         makers=_makers(request.plans, found.records, request.targets.host),
         costs=found.counts,
         records=TuningRecords() if name in UNTUNED.values() else found.records,
@@ -343,30 +445,6 @@ def _agreement(request: Request, plan: str, guarded: GuardResult | None) -> Agre
     return dataclasses.replace(request.original.agreement, error=found.output_error)
 
 
-def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
-    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
-    session.estimator.require(own_backend_modules(request.targets.external))
-    with steps("kernels", request.options.progress) as on_step:
-        on_step("looking for steps with several kernels", 0, 1)
-        parts = request.plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step, request.limit)
-
-
-def _add_exact(request: Request, session: Session) -> None:
-    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
-    known."""
-    exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
-    if exact.external:  # else it is TVM alone
-        estimator = CostEstimator(session)
-        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
-        request.plans.add_found(EXACT, found, estimator.reports)
-
-
-def _asking(limit: TimeLimit) -> dict[str, float]:
-    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
-    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
-
-
 def _makers(
     plans: Plans, records: TuningRecords, host: tvm.target.Target
 ) -> dict[str, Callable[[], Placement]]:
@@ -379,72 +457,3 @@ def _makers(
     tuned, untuned = in_force(records), in_force(TuningRecords())
     is_untuned = UNTUNED.values()
     return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
-
-
-def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
-    """Return what was given as a placement or its file, None for none."""
-    if isinstance(given, (str, os.PathLike)):
-        return load_placement(given)
-    if given is None or isinstance(given, Placement):
-        return given
-    raise TypeError(
-        f"placement takes a Placement or the path of its file, got {given!r:.60}: "
-        "collage.load_placement(path) and result.placement give one"
-    )
-
-
-def _replay(
-    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
-) -> Result:
-    """Build what the placement says, without measuring; `decision` is it or its file."""
-    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
-    host, external = request.targets.host, request.targets.backends
-    with request.clock.phase("replay"), request.records.in_force():
-        allow = request.options.placement_allow
-        if placement.original:
-            check_placement(request.prepared, placement, host, external, allow)
-            mod = _replayed_original(request, placement)
-        else:
-            mod = apply_placement(request.prepared, placement, host, external, allow)
-    return Result(
-        mod,
-        host,
-        placement.plan,
-        None,
-        [],
-        request.clock.seconds,
-        f"it was built by a decision that was made before{file}",
-        makers={placement.plan: lambda: placement},
-        records=request.records,
-        kernels=placement.kernels,
-        executor=executor_of(request.build_options, mod),
-        original=_agreement(request, placement.plan, None),
-    )
-
-
-def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
-    """Return the module of a placement of the model's file. PlacementError where that is another,
-    or none is given."""
-    if request.original is None:
-        raise PlacementError(
-            f"plan {placement.plan} runs the model's file: name that by "
-            + option("original", "the argument or option original")
-        )
-    try:
-        made = _whole(request.original.model, request.prepared)
-    except ModelError as error:
-        raise PlacementError(
-            f"plan {placement.plan} cannot run the model's file: {error}"
-        ) from None
-    if digest_of(made) != placement.original:
-        raise PlacementError(
-            f"plan {placement.plan} was made for another file of the model", "module"
-        )
-    backends = [part.backend for function in placement.functions for part in function.parts]
-    if not backends:
-        raise PlacementError(f"plan {placement.plan} has no part that says what runs the file")
-    mod = request.plans.original_on(made, backends[0])
-    if not isinstance(mod, tvm.IRModule):
-        why = mod.Summary() if mod else f"{backends[0]} does not take it"
-        raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
-    return on_one_thread(mod) if placement.one_thread else mod

@@ -424,7 +424,7 @@ def test_real_plans_are_measured_and_compared_and_one_that_takes_too_much_does_n
         name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
         for name, body in bodies.items()
     }
-    options = GuardOptions(rounds=6, limits=Limits(library_mb=10))
+    options = GuardOptions(rounds=1, limits=Limits(library_mb=10))
     result = guard(mods, "heavy", EndToEnd(build_for_graph), options)
     heavy, light = result.of("heavy"), result.of("tvm")
     assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
