@@ -37,9 +37,9 @@ from tvm.relay.collage.plans.placement.types import SeenNode as DescribedNode
 from tvm.relay.collage.rules.rule import CombineLimits, RegionLimits, RuleOptions
 from tvm.relay.collage.tvmc.targets import StockTargetKind
 from tvm.relay.collage.views.function_report import FunctionGraph, FunctionReport, Refusal
-from tvm.relay.collage.views.graph import GraphFields, Node, SubGraphConfig, SubGraphFields
+from tvm.relay.collage.views.graph import DataflowGraph, Node, SubGraph, SubGraphConfig
 from tvm.relay.collage.views.handle import TensorType
-from tvm.relay.collage.views.partition import CandidateFields, SpecFields
+from tvm.relay.collage.views.partition import CandidatePartition, PartitionSpec
 
 FILE = Path(__file__).parent.parent / "tvm/src/relay/collage/graph/border.schema.json"
 JSON_TYPES = {str: "string", int: "integer", float: "number", bool: "boolean", type(None): "null"}
@@ -81,12 +81,12 @@ FROM_CPP = (
     Message("collage.StockTargetKinds", list[StockTargetKind]),
     Message("collage.TensorTypeJson", TensorType | None),
     Message("collage.WorkOfFunction", Work),
-    Message("collage.view.CandidatePartitionFields", CandidateFields),
-    Message("collage.view.DataflowGraphFields", GraphFields),
+    Message("collage.view.CandidatePartitionFields", CandidatePartition.RECORD),
+    Message("collage.view.DataflowGraphFields", DataflowGraph.RECORD),
     Message("collage.view.NodeFields", Node),
-    Message("collage.view.PartitionSpecFields", SpecFields),
+    Message("collage.view.PartitionSpecFields", PartitionSpec.RECORD),
     Message("collage.view.Refusals", list[Refusal]),
-    Message("collage.view.SubGraphFields", SubGraphFields),
+    Message("collage.view.SubGraphFields", SubGraph.RECORD),
     Message("estimator.bound: questions", list[CostQuestion]),
     Message("estimator.observe: report", FunctionReport | SkippedFunction),
     Message("estimator.observe: graph_text", FunctionGraph),

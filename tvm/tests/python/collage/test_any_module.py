@@ -2,15 +2,13 @@
 """Modules of every kind, built and run: what cannot be placed stays on TVM, outputs are the same.
 
 test_collage_partition.py has the text before and after of functions, control flow, closures and
-references; here are the kinds that only a build shows, odd graphs, and the measured way.
+references; here are the kinds that only a build shows, large graphs, and the measured way.
 """
 
 import numpy as np
 import pytest
 import tvm
 from relay_text import (
-    assert_equal,
-    assert_same_outputs,
     count_calls,
     is_external,
     make_backend,
@@ -46,95 +44,9 @@ def backend():
     return make_backend(NAME, table)
 
 
-def partitioned(mod, backend, **options):
-    """Partition and check: typed, each call once, same outputs."""
-    mod = parse(mod) if isinstance(mod, str) else mod
-    result = partition(mod, [backend], CHEAP, **options)
-    assert count_calls(result) == count_calls(mod)
-    assert_same_outputs(mod, result)
-    return result
-
-
 def parts_of(mod):
     names = (var.name_hint for var, function in mod.functions.items() if is_external(function))
     return sorted(name.removeprefix(f"collage_{NAME}_") for name in names)
-
-
-# Odd graphs.
-
-
-def test_one_value_is_several_outputs_and_a_parameter_is_one(backend):
-    text = "def @main(%x: $T) { %0 = nn.relu(%x); (%0, %0, %x, (%0, sort(%0))) }"
-    assert parts_of(partitioned(text, backend)) == ["nn_relu"]
-
-
-def test_the_same_value_twice_as_argument_is_one_parameter(backend):
-    result = partitioned("def @main(%x: $T) { add(%x, %x) }", backend)
-    assert_equal(
-        result,
-        f"""
-        def @collage_{NAME}_add(%p: $T, Primitive=1, Compiler="{NAME}",
-            global_symbol="collage_{NAME}_add") -> $T {{
-          %0 = fn (%q: $T, Composite="{NAME}.add") -> $T {{ add(%q, %q) }};
-          %0(%p)
-        }}
-        def @main(%x: $T) -> $T {{ @collage_{NAME}_add(%x) }}
-        """,
-    )
-
-
-def test_nested_tuples_in_and_out(backend):
-    text = """def @main(%t: (($T, $T), $T)) {
-      %0 = %t.0;
-      %1 = %0.1;
-      ((nn.relu(%1), (exp(%1), %t.1)), %t)
-    }"""
-    assert parts_of(partitioned(text, backend, byoc_fusion_style=ALONE)) == ["exp", "nn_relu"]
-
-
-def test_unused_parameters_and_lets_stay(backend):
-    text = "def @main(%x: $T, %u: $T) { let %z = exp(%u); nn.relu(%x) }"
-    result = partitioned(text, backend)
-    assert parts_of(result) == ["exp", "nn_relu"] and len(result["main"].params) == 2
-
-
-def test_modules_without_an_operator(backend):
-    for text in (
-        "def @main(%x: $T) -> $T { %x }",
-        "def @main(%t: ($T, $T)) -> $T { %t.1 }",
-        "def @main(%x: $T) -> ($T, ()) { (%x, ()) }",
-        "def @main() -> float32 { 1f }",
-    ):
-        assert_equal(partition(parse(text), [backend], CHEAP), text)
-
-
-def test_a_function_that_is_not_called_is_partitioned_too(backend):
-    text = "def @other(%x: $T) -> $T { nn.relu(%x) }\ndef @main(%x: $T) -> $T { exp(%x) }"
-    assert parts_of(partitioned(text, backend)) == ["exp", "nn_relu"]
-
-
-def test_mutual_recursion_of_globals(backend):
-    text = """
-    def @even(%n: int32, %x: $T) -> $T {
-      if (greater(%n, 0)) { @odd(subtract(%n, 1), nn.relu(%x)) } else { exp(%x) }
-    }
-    def @odd(%n: int32, %x: $T) -> $T {
-      if (greater(%n, 0)) { @even(subtract(%n, 1), add(%x, %x)) } else { %x }
-    }
-    def @main(%n: int32, %x: $T) -> $T { @even(%n, exp(%x)) }
-    """
-    assert parts_of(partitioned(text, backend)) == ["add", "exp", "exp_1", "nn_relu"]
-
-
-def test_a_closure_that_is_returned_and_one_that_is_an_argument(backend):
-    text = """
-    def @twice(%f: fn ($T) -> $T, %x: $T) -> $T { %f(%f(%x)) }
-    def @main(%x: $T) -> $T {
-      %0 = fn (%y: $T) -> $T { nn.relu(add(%y, %x)) };
-      @twice(%0, %x)
-    }
-    """
-    assert parts_of(partitioned(text, backend)) == ["add_nn_relu"]
 
 
 # Operators that nobody can place.
@@ -309,11 +221,12 @@ def conv(x, seed=0):
     return relay.nn.relu(y)
 
 
-def compiled(mod, executor="vm"):
-    """Compile under the option, compare with TVM's VM, return the decision."""
+def compiled(mod, executor="vm", right=None):
+    """Compile under the option, compare with TVM's VM, or with what is right of an input; return
+    the decision."""
     mod = relay.transform.InferType()(mod)
     args = random_args(mod["main"])
-    expected = run(mod, args)
+    expected = [right(*args)] if right else run(mod, args)
     with tvm.transform.PassContext(opt_level=3, config=QUICK.to_config()):
         if executor == "vm":
             built = vm.compile(mod, target=[HOST, Target("dnnl")])
@@ -402,18 +315,8 @@ def test_a_module_with_a_part_of_the_users_own_compiles(session, executor):
         def @main(%x: $T) -> $T { exp(@theirs(tanh(%x))) }
         """
     )
-    with tvm.transform.PassContext(opt_level=3, config=QUICK.to_config()):
-        build = vm.compile if executor == "vm" else relay.build
-        built = build(mod, target=[HOST, Target("dnnl")])
-    [x] = random_args(mod["main"])
-    if executor == "vm":
-        actual = VirtualMachine(built, tvm.cpu()).run(x).numpy()
-    else:
-        module = GraphModule(built["default"](tvm.cpu()))
-        module.run(x=x)
-        actual = module.get_output(0).numpy()
-    np.testing.assert_allclose(actual, np.exp(np.maximum(np.tanh(x), 0)), rtol=1e-5)
-    functions = {row["function"]: row["skipped"] for row in built.collage.to_json()["functions"]}
+    result = compiled(mod, executor, lambda x: np.exp(np.maximum(np.tanh(x), 0)))
+    functions = {row["function"]: row["skipped"] for row in result.to_json()["functions"]}
     assert functions == {"main": "", "theirs": "partitioned already: Compiler dnnl"}
 
 

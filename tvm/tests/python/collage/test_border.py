@@ -7,6 +7,7 @@ sends each field is taken away in turn, and C++ must miss it by its name.
 """
 
 import contextlib
+import functools
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -25,8 +26,12 @@ from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.estimators.work import work_of_module
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans.graph_search.space import PlanSpace, plan_again
-from tvm.relay.collage.plans.placement.describe import describe_functions, placed_parts
-from tvm.relay.collage.plans.placement.replay import part_modules, rewrite
+from tvm.relay.collage.plans.placement.replay import (
+    describe_functions,
+    part_modules,
+    placed_parts,
+    rewrite,
+)
 from tvm.relay.collage.plans.run_pass import partition
 from tvm.relay.collage.tvmc.targets import StockTargetKind
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
@@ -182,6 +187,7 @@ def run_pass(mod, kind=Priced):
     return estimator
 
 
+@functools.cache
 def plan(mod):
     replans = run_pass(mod).replans
     return {name: placed_parts(plan_again(replan).parts) for name, replan in replans.items()}

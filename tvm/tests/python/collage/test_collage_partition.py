@@ -20,7 +20,7 @@ from tvm.relay.collage import CostEstimator, MockCostEstimator, rules
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.machine import cpu_lock
 from tvm.relay.collage.measure import STATUSES, Cost
-from tvm.relay.collage.plans.placement.describe import placed_parts
+from tvm.relay.collage.plans.placement.replay import placed_parts
 from tvm.relay.collage.views.function_report import CostsAsked
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.prelude import Prelude
@@ -105,25 +105,143 @@ def test_a_composite_of_several_calls_is_a_nested_function():
     )
 
 
-def test_a_diamond_is_one_part_or_stays_acyclic(backend):
-    inside = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(exp(%0), nn.relu(%0)) }"
-    assert part_names(partitioned(inside, backend)) == [f"collage_{NAME}_nn_relu_exp_nn_relu_add"]
+# Text -> the parts, and options of the pass.
+PARTS = {
+    "a diamond": (
+        "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(exp(%0), nn.relu(%0)) }",
+        ["nn_relu_exp_nn_relu_add"],
+    ),
     # tanh is TVM's: one part with both relus around it would need its own result.
-    around = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(tanh(%0), %0) }"
-    assert part_names(partitioned(around, backend)) == [
-        f"collage_{NAME}_add",
-        f"collage_{NAME}_nn_relu",
-    ]
+    "no cycle": (
+        "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(tanh(%0), %0) }",
+        ["add", "nn_relu"],
+    ),
+    "tuples": (
+        """def @main(%t: ($T, $T)) -> ($T, Tensor[(4, 4), float32]) {
+          %0 = nn.relu(%t.0);
+          %1 = (%0, %t.1);
+          (%0, concatenate(%1))
+        }""",
+        ["concatenate", "nn_relu"],
+        {"byoc_fusion_style": ALONE},
+    ),
+    "nested tuples": (
+        """def @main(%t: (($T, $T), $T)) {
+          %0 = %t.0;
+          %1 = %0.1;
+          ((nn.relu(%1), (exp(%1), %t.1)), %t)
+        }""",
+        ["exp", "nn_relu"],
+        {"byoc_fusion_style": ALONE},
+    ),
+    "one value as several outputs": (
+        "def @main(%x: $T) { %0 = nn.relu(%x); (%0, %0, %x, (%0, sort(%0))) }",
+        ["nn_relu"],
+    ),
+    "a name that is taken": (
+        f"""
+        def @collage_{NAME}_nn_relu(%x: $T) -> $T {{ tanh(%x) }}
+        def @main(%x: $T) -> $T {{ nn.relu(@collage_{NAME}_nn_relu(%x)) }}
+        """,
+        ["nn_relu", "nn_relu_1"],
+    ),
+    "two functions": (
+        """
+        def @helper(%x: $T) -> $T { nn.relu(tanh(%x)) }
+        def @main(%x: $T) -> $T { exp(@helper(%x)) }
+        """,
+        ["exp", "nn_relu"],
+    ),
+    "a function that is not called": (
+        "def @other(%x: $T) -> $T { nn.relu(%x) }\ndef @main(%x: $T) -> $T { exp(%x) }",
+        ["exp", "nn_relu"],
+    ),
+    "lets": (
+        """def @main(%x: $T) -> $T {
+          let %a = nn.relu(%x);
+          let %b = tanh(%a);
+          let %c = exp(%b);
+          add(%c, %a)
+        }""",
+        ["exp_add", "nn_relu"],
+    ),
+    "unused parameters and lets": (
+        "def @main(%x: $T, %u: $T) { let %z = exp(%u); nn.relu(%x) }",
+        ["exp", "nn_relu"],
+    ),
+    "closures": (
+        """def @main(%x: $T) -> $T {
+          %0 = exp(%x);
+          let %f = fn(%z: $T) -> $T { nn.relu(add(%z, %0)) };
+          %f(%f(%0))
+        }""",
+        ["add_nn_relu", "exp"],
+    ),
+    "a closure as argument": (
+        """
+        def @twice(%f: fn ($T) -> $T, %x: $T) -> $T { %f(%f(%x)) }
+        def @main(%x: $T) -> $T {
+          %0 = fn (%y: $T) -> $T { nn.relu(add(%y, %x)) };
+          @twice(%0, %x)
+        }
+        """,
+        ["add_nn_relu"],
+    ),
+    "recursion": (
+        """def @main(%x: $T, %n: int32) -> $T {
+          let %loop: fn(int32, $T) -> $T = fn(%i: int32, %z: $T) -> $T {
+            if (greater(%i, 0)) { %loop(subtract(%i, 1), add(%z, nn.relu(%z))) } else { exp(%z) }
+          };
+          %loop(%n, nn.relu(%x))
+        }""",
+        ["exp", "nn_relu", "nn_relu_add"],
+    ),
+    "mutual recursion": (
+        """
+        def @even(%n: int32, %x: $T) -> $T {
+          if (greater(%n, 0)) { @odd(subtract(%n, 1), nn.relu(%x)) } else { exp(%x) }
+        }
+        def @odd(%n: int32, %x: $T) -> $T {
+          if (greater(%n, 0)) { @even(subtract(%n, 1), add(%x, %x)) } else { %x }
+        }
+        def @main(%n: int32, %x: $T) -> $T { @even(%n, exp(%x)) }
+        """,
+        ["add", "exp", "exp_1", "nn_relu"],
+    ),
+    "dynamic shapes": (
+        "def @main(%x: Tensor[(?, 4), float32]) { nn.relu(tanh(%x)) }",
+        ["nn_relu"],
+    ),
+    "what only TVM has": ("def @main(%x: $T) -> $T { nn.relu(sort(%x)) }", ["nn_relu"]),
+    "a parameter": ("def @main(%x: $T) -> $T { %x }", []),
+    "a field of a parameter": ("def @main(%t: ($T, $T)) -> $T { %t.1 }", []),
+    "an empty tuple": ("def @main(%x: $T) -> ($T, ()) { (%x, ()) }", []),
+    "a constant": ("def @main() -> float32 { 1f }", []),
+}
 
 
-def test_tuples_in_and_out(backend):
-    text = """def @main(%t: ($T, $T)) -> ($T, Tensor[(4, 4), float32]) {
-      %0 = nn.relu(%t.0);
-      %1 = (%0, %t.1);
-      (%0, concatenate(%1))
-    }"""
-    names = part_names(partitioned(text, backend, byoc_fusion_style=ALONE))
-    assert names == [f"collage_{NAME}_concatenate", f"collage_{NAME}_nn_relu"]
+@pytest.mark.parametrize("name", PARTS)
+def test_parts_of_modules_of_every_kind(backend, name):
+    text, parts, *options = PARTS[name]
+    result = partitioned(text, backend, **(options[0] if options else {}))
+    assert part_names(result) == [f"collage_{NAME}_{part}" for part in parts]
+    if not parts:
+        assert_equal(result, text)
+
+
+def test_the_same_value_twice_as_argument_is_one_parameter(backend):
+    result = partitioned("def @main(%x: $T) { add(%x, %x) }", backend)
+    assert_equal(
+        result,
+        f"""
+        def @collage_{NAME}_add(%p: $T, Primitive=1, Compiler="{NAME}",
+            global_symbol="collage_{NAME}_add") -> $T {{
+          %0 = fn (%q: $T, Composite="{NAME}.add") -> $T {{ add(%q, %q) }};
+          %0(%p)
+        }}
+        def @main(%x: $T) -> $T {{ @collage_{NAME}_add(%x) }}
+        """,
+    )
 
 
 def symbols(mod):
@@ -170,39 +288,7 @@ def test_parts_of_other_shapes_are_told_apart(backend):
     assert symbols(partitioned(text, backend)) == {name, f"{name}_2"}
 
 
-def test_a_name_that_the_module_has_already_is_not_taken(backend):
-    name = f"collage_{NAME}_nn_relu"
-    text = f"""
-    def @{name}(%x: $T) -> $T {{ tanh(%x) }}
-    def @main(%x: $T) -> $T {{ nn.relu(@{name}(%x)) }}
-    """
-    result = partitioned(text, backend)
-    assert part_names(result) == [name, f"{name}_1"]
-
-
 # Modules of every kind.
-
-
-def test_two_global_functions_are_partitioned_both(backend):
-    text = """
-    def @helper(%x: $T) -> $T { nn.relu(tanh(%x)) }
-    def @main(%x: $T) -> $T { exp(@helper(%x)) }
-    """
-    result = partitioned(text, backend)
-    assert part_names(result) == [f"collage_{NAME}_exp", f"collage_{NAME}_nn_relu"]
-
-
-def test_what_lets_bind_joins_as_if_there_were_none(backend):
-    text = """def @main(%x: $T) -> $T {
-      let %a = nn.relu(%x);
-      let %b = tanh(%a);
-      let %c = exp(%b);
-      add(%c, %a)
-    }"""
-    assert part_names(partitioned(text, backend)) == [
-        f"collage_{NAME}_exp_add",
-        f"collage_{NAME}_nn_relu",
-    ]
 
 
 def test_a_part_never_reads_a_variable_before_its_let(backend):
@@ -225,26 +311,6 @@ def test_branches_are_partitioned_inside_and_stay_branches(backend):
     result = partitioned(text, backend)
     assert len(part_names(result)) == 3
     assert isinstance(result["main"].body, relay.If)
-
-
-def test_closures_and_their_bodies(backend):
-    text = """def @main(%x: $T) -> $T {
-      %0 = exp(%x);
-      let %f = fn(%z: $T) -> $T { nn.relu(add(%z, %0)) };
-      %f(%f(%0))
-    }"""
-    names = part_names(partitioned(text, backend))
-    assert names == [f"collage_{NAME}_add_nn_relu", f"collage_{NAME}_exp"]
-
-
-def test_recursion(backend):
-    text = """def @main(%x: $T, %n: int32) -> $T {
-      let %loop: fn(int32, $T) -> $T = fn(%i: int32, %z: $T) -> $T {
-        if (greater(%i, 0)) { %loop(subtract(%i, 1), add(%z, nn.relu(%z))) } else { exp(%z) }
-      };
-      %loop(%n, nn.relu(%x))
-    }"""
-    assert len(part_names(partitioned(text, backend))) == 3
 
 
 def test_references(backend):
@@ -277,11 +343,6 @@ def test_match_clauses_bind_their_own_variables(backend):
     assert len(part_names(result)) == 4
 
 
-def test_dynamic_shapes(backend):
-    text = "def @main(%x: Tensor[(?, 4), float32]) { nn.relu(tanh(%x)) }"
-    assert part_names(partitioned(text, backend)) == [f"collage_{NAME}_nn_relu"]
-
-
 def test_functions_that_are_partitioned_already_stay_closed(backend):
     text = f"""
     def @theirs(%p: $T, Primitive=1, Compiler="{NAME}", global_symbol="theirs") -> $T {{
@@ -303,27 +364,12 @@ def test_partitioning_twice_changes_nothing_more(backend):
     assert_equal(partition(once, [backend], CHEAP), once)
 
 
-def test_the_input_module_is_not_changed(backend):
+def test_the_input_module_is_not_changed_and_may_be_empty(backend):
     mod = parse("def @main(%x: $T) -> $T { nn.relu(%x) }")
     before = mod.astext(False)
     partition(mod, [backend], CHEAP)
     assert mod.astext(False) == before
-
-
-def test_an_empty_module_and_a_body_that_is_a_parameter(backend):
     assert len(partition(tvm.IRModule(), [backend], CHEAP).functions) == 0
-    text = "def @main(%x: $T) -> $T { %x }"
-    assert_equal(partitioned(text, backend), text)
-
-
-def test_a_constant_result(backend):
-    text = "def @main() -> float32 { 1f }"
-    assert_equal(partitioned(text, backend), text)
-
-
-def test_an_op_that_only_tvm_has(backend):
-    text = "def @main(%x: $T) -> $T { nn.relu(sort(%x)) }"
-    assert part_names(partitioned(text, backend)) == [f"collage_{NAME}_nn_relu"]
 
 
 def test_tvm_alone_leaves_every_module_as_it_is():
@@ -331,17 +377,6 @@ def test_tvm_alone_leaves_every_module_as_it_is():
     estimator = MockCostEstimator({"llvm": 1})
     assert_equal(partition(parse(text), [], estimator), text)
     assert estimator.reports[0].parts
-
-
-def test_a_long_chain_does_not_recurse(backend):
-    depth = 500
-    body = x = relay.var("x", shape=(2, 4))
-    for index in range(depth):
-        body = relay.nn.relu(body) if index % 2 else relay.tanh(body)
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
-    result = partition(mod, [backend], CHEAP, byoc_fusion_style=ALONE)
-    assert len(part_names(result)) == depth // 2
-    assert symbols(result) == {f"collage_{NAME}_nn_relu"}
 
 
 # What the estimator is told and may answer.
@@ -434,12 +469,12 @@ def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch)
     class Waits(Answers):
         def estimate_batch(self, mods, targets, labels):
             if not self.asked:
-                time.sleep(1.0)
-                cpu_lock._held.waited += 1.0
+                time.sleep(0.5)
+                cpu_lock._held.waited += 0.5
             return super().estimate_batch(mods, targets, labels)
 
     estimator = Waits(Cost.given(1.0), host=Cost.given(10.0))
-    partition(parse(CHAIN), [backend], estimator, search_seconds=0.9)
+    partition(parse(CHAIN), [backend], estimator, search_seconds=0.45)
     assert any("," in label for label in estimator.asked)
     assert not estimator.reports[0].cuts
 

@@ -2,8 +2,7 @@
 """What a user can do wrong: the class of each error and its one line of text."""
 
 import os
-import subprocess
-import sys
+import re
 
 import pytest
 import tvm
@@ -106,24 +105,32 @@ def test_onednn_whose_library_is_gone():
     assert last.endswith("install what it names, or leave it out of the target list")
 
 
-@ENTRIES
-def test_two_host_targets(entry, good):
-    text = message(collage.HostTargetError, entry, good, ["llvm", "llvm -mcpu=core-avx2", "dnnl"])
-    assert text.startswith("the target list has 2 host targets ('llvm ")
-    assert "-mcpu=core-avx2'): give one" in text
-    assert text.endswith("other targets must be external backends")
+CPU = tvm.target.codegen.llvm_get_system_cpu()
+# Targets without a host to compile for -> what is said, as a pattern.
+HOST_ERRORS = {
+    ("llvm", "llvm -mcpu=core-avx2", "dnnl"): (
+        r"the target list has 2 host targets \('llvm .*-mcpu=core-avx2'\): give one.*other targets "
+        "must be external backends"
+    ),
+    ("llvm -mcpu=znver44", "dnnl"): (
+        r"the host target has -mcpu=znver44, which is no CPU of x86_64 for LLVM, did you mean "
+        rf"'znver4'\? This machine's is -mcpu={CPU}, and collage.host_target\(\) names all of it"
+    ),
+    ("llvm -mcpu=native",): (
+        rf".* no CPU of x86_64 for LLVM\. This machine's is -mcpu={CPU}, and .*"
+    ),
+    ("dnnl",): (
+        r"the targets \(dnnl\) are all external backends: put a host target first, "
+        r"e.g. \[collage.host_target\(\), ...\]"
+    ),
+}
 
 
 @ENTRIES
-def test_a_cpu_that_llvm_does_not_know(entry, good):
-    cpu = tvm.target.codegen.llvm_get_system_cpu()
-    text = message(collage.HostTargetError, entry, good, ["llvm -mcpu=znver44", "dnnl"])
-    assert text == (
-        "the host target has -mcpu=znver44, which is no CPU of x86_64 for LLVM, did you mean "
-        f"'znver4'? This machine's is -mcpu={cpu}, and collage.host_target() names all of it"
-    )
-    text = message(collage.HostTargetError, entry, good, "llvm -mcpu=native")
-    assert f"no CPU of x86_64 for LLVM. This machine's is -mcpu={cpu}, and" in text
+@pytest.mark.parametrize("targets", HOST_ERRORS)
+def test_targets_without_one_host_to_compile_for(entry, targets, good):
+    text = message(collage.HostTargetError, entry, good, list(targets))
+    assert re.fullmatch(HOST_ERRORS[targets], text), text
 
 
 def test_a_cpu_of_another_architecture():
@@ -132,15 +139,6 @@ def test_a_cpu_of_another_architecture():
         parse_targets(f"llvm -mtriple={triple} -mcpu=cortex-a72")
     with pytest.raises(collage.HostTargetError, match="cortex-a72, which is no CPU of x86_64"):
         parse_targets("llvm -mcpu=cortex-a72")
-
-
-@ENTRIES
-def test_no_host_target(entry, good):
-    text = message(collage.HostTargetError, entry, good, ["dnnl"])
-    assert text == (
-        "the targets (dnnl) are all external backends: put a host target first, "
-        "e.g. [collage.host_target(), ...]"
-    )
 
 
 def test_no_target_at_all(good):
@@ -179,9 +177,7 @@ def test_ill_typed_module(entry, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_process_in_which_a_check_of_cpp_failed_ends_as_usual():
-    """TVM leaves the diagnostics of the pass that failed to the thread's PassContext."""
-    code = """
+CHECK = """
 import tvm
 from tvm import relay
 from tvm.relay import collage
@@ -189,13 +185,21 @@ from tvm.relay.collage.compile.module_check import check_module
 
 x = relay.var("x", shape=(3,))
 try:
-    check_module(tvm.IRModule.from_expr(relay.reshape(x, (2, -1))))
+    check_module(tvm.IRModule.from_expr(relay.reshape(x, SHAPE)))
 except collage.ModuleError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize(
+    "shape, said", [("(3, 1)", ""), ("(2, -1)", "reshaped shape(2,1) are not compatible")]
+)
+def test_a_process_in_which_a_module_was_checked_ends_as_usual(shape, said):
+    """The thread's own PassContext outlives Python, and holds no renderer of ours; TVM leaves the
+    diagnostics of a pass that failed to it."""
+    done = tvm_forks.run(CHECK.replace("SHAPE", shape))
     assert (done.returncode, done.stderr) == (0, "")
-    assert "reshaped shape(2,1) are not compatible" in done.stdout
+    assert said in done.stdout and bool(done.stdout) == bool(said)
 
 
 def test_a_users_own_renderer_of_diagnostics_comes_back(good):
@@ -287,16 +291,3 @@ def test_an_input_that_params_bind_is_not_open():
     assert open_inputs(mod) == {"x": [None, 8], "y": [None]}
     assert open_inputs(mod, {"x": None}) == {"y": [None]}
     assert open_inputs(tvm.IRModule()) == open_inputs("no module") == {}
-
-
-def test_a_process_that_only_checks_a_module_ends_well():
-    """The thread's own PassContext outlives Python, and holds no renderer of ours."""
-    script = (
-        "import tvm\n"
-        "from tvm import relay\n"
-        "from tvm.relay.collage.compile.module_check import check_module\n"
-        "x = relay.var('x', shape=(1, 3))\n"
-        "check_module(tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x))))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
-    assert done.returncode == 0, done.stderr

@@ -90,29 +90,15 @@ def test_build_gives_a_library_that_carries_the_decision(net, targets, expected)
     assert mod.astext(False) == before
 
 
-def test_a_single_function_is_taken_as_a_module(net, targets, expected):
+def test_a_single_function_is_taken_as_a_module_and_deployed(net, targets, expected, tmp_path):
     mod, params, x = net
     with quick(guard=False):
         library = relay.build(mod["main"], target=targets, params=params)
     assert close(run(library, {"x": x})[0], expected)
     assert library.collage.guard is None and library.collage.plan == "collage"
-
-
-def test_build_keeps_its_other_arguments(net, targets, expected):
-    mod, params, x = net
-    with quick(guard=False):
-        library = relay.build(
-            mod,
-            target=targets,
-            params=params,
-            executor=relay.backend.Executor("graph", {"link-params": True}),
-            runtime=relay.backend.Runtime("cpp"),
-            mod_name="my_net",
-        )
-    assert library.libmod_name == "my_net"
-    module = graph_executor.GraphModule(library["my_net"](tvm.cpu()))
-    module.run(x=x)
-    assert close(module.get_output(0).numpy(), expected)
+    path = str(tmp_path / "net.so")
+    library.export_library(path)
+    assert close(run(tvm.runtime.load_module(path), {"x": x})[0], expected)
 
 
 @pytest.fixture
@@ -148,16 +134,24 @@ def test_vm_compile(net, targets, expected, told):
     assert executable.collage.plan == "collage"
 
 
-def test_the_library_that_was_measured_ships_with_its_name_and_executor(net, targets, expected):
+@pytest.mark.parametrize("guard", [True, False])
+def test_build_keeps_its_other_arguments(net, targets, expected, guard):
+    """Of the library that was measured, too, which is what ships."""
     mod, params, x = net
-    executor = relay.backend.Executor("graph", {"link-params": True})
-    with quick():
+    with quick(guard=guard):
         library = relay.build(
-            mod, target=targets, params=params, executor=executor, mod_name="my_net"
+            mod,
+            target=targets,
+            params=params,
+            executor=relay.backend.Executor("graph", {"link-params": True}),
+            runtime=relay.backend.Runtime("cpp"),
+            mod_name="my_net",
         )
     result = library.collage
-    assert library is result.library and library.libmod_name == "my_net"
-    assert result.guard.of(result.plan).cost.status == "measured"
+    assert library.libmod_name == "my_net"
+    if guard:
+        assert library is result.library
+        assert result.guard.of(result.plan).cost.status == "measured"
     module = graph_executor.GraphModule(library["my_net"](tvm.cpu()))
     module.run(x=x)
     assert close(module.get_output(0).numpy(), expected)
@@ -262,15 +256,6 @@ def test_a_host_target_alone_needs_no_measuring(net, expected):
         library = relay.build(mod, target=plain_host(), params=params)
     assert close(run(library, {"x": x})[0], expected)
     assert (library.collage.plan, library.collage.partitioned) == ("tvm", [])
-
-
-def test_deploying_needs_no_compiler(net, targets, expected, tmp_path):
-    mod, params, x = net
-    with quick(guard=False):
-        library = relay.build(mod, target=targets, params=params)
-    path = str(tmp_path / "net.so")
-    library.export_library(path)
-    assert close(run(tvm.runtime.load_module(path), {"x": x})[0], expected)
 
 
 # Without the option.

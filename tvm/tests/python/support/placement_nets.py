@@ -4,6 +4,7 @@
 import json
 from pathlib import Path
 
+import pytest
 import tvm
 from relay_text import HOST, parse
 from tvm.relay import collage
@@ -41,6 +42,12 @@ def optimized(monkeypatch, mod=None, params=None, **options):
     if mod is None:
         mod, params = net()
     return collage.optimize(mod, params, TARGETS, CollageOptions(**{"guard": False, **options}))
+
+
+def optimized_once():
+    """Return the result of `optimized` for a fixture that several tests share."""
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        return optimized(monkeypatch)
 
 
 def run_pass(mod, path, targets=TARGETS, **options):

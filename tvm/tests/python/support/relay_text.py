@@ -71,6 +71,16 @@ class _Inliner(relay.ExprMutator):
         return relay.bind(self.visit(function.body), dict(zip(function.params, args, strict=True)))
 
 
+class _Projector(relay.ExprMutator):
+    """Takes fields themselves where parts of several results leave a tuple of them behind."""
+
+    def visit_tuple_getitem(self, expr):
+        value = self.visit(expr.tuple_value)
+        if isinstance(value, relay.Tuple):
+            return value.fields[expr.index]
+        return relay.TupleGetItem(value, expr.index)
+
+
 def is_external(function):
     """Tell whether a function of a module is a part for an external backend."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
@@ -81,7 +91,7 @@ def undo_partition(mod):
     result = tvm.IRModule({}, mod.type_definitions)
     for var, function in mod.functions.items():
         if not is_external(function):
-            result[var] = _Inliner(mod).visit(function)
+            result[var] = _Projector().visit(_Inliner(mod).visit(function))
     return relay.transform.InferType()(result)
 
 
@@ -131,9 +141,13 @@ def _flat(result):
 
 
 def assert_same_outputs(mod, partitioned):
-    """Run both modules' mains on the same random inputs, the second with its parts undone."""
+    """Run both modules' mains on the same random inputs, the second with its parts undone; where
+    that is the first again, nothing has to run."""
+    undone = undo_partition(partitioned)
+    if tvm.ir.structural_equal(undone, mod):
+        return
     args = random_args(mod["main"])
-    outputs = zip(run(mod, args), run(undo_partition(partitioned), args), strict=True)
+    outputs = zip(run(mod, args), run(undone, args), strict=True)
     for expected, actual in outputs:
         np.testing.assert_array_equal(actual, expected)
 

@@ -209,7 +209,7 @@ def serve_device(tracker, key, threads=None):
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = threads
     port = free_port()
-    rpc_server.serve(Address("127.0.0.1", tracker), key, "127.0.0.1", port, port + 1, None)
+    rpc_server.serve(Address("127.0.0.1", tracker), "127.0.0.1", port, port + 1, key=key)
 
 
 def main():

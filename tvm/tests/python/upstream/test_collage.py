@@ -1,20 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """TVM's own 25 tests of its Collage, run on ours from outside the tree.
 
-Set COLLAGE_TVM_TESTS to a checkout of TVM v0.19.0 (or to its folder tests/python/relay); without
-it these tests are skipped. They are not copied here. What does not pass is listed with the reason;
-docs/testing.md says more.
+Set COLLAGE_TVM_TESTS to a checkout of TVM v0.19.0; without it these tests are skipped. They are not
+copied here. What does not pass is listed with the reason; docs/testing.md says more.
 """
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from tree import child_environment
+from upstream_files import tvm_file
 
+FOLDER = Path("tests", "python", "relay")
 FILES = ("test_pass_collage_partition.py", "collage/test_sub_graph.py")
 PRUNING = "test_pruning_heuristic"
 KNOWN = {PRUNING: "it wants small candidates dropped unseen; an exact search must know their costs"}
@@ -37,30 +37,18 @@ def pytest_sessionfinish(session):
 """
 
 
-def folder():
-    given = os.environ.get("COLLAGE_TVM_TESTS")
-    if not given:
-        pytest.skip("COLLAGE_TVM_TESTS names no checkout of TVM v0.19.0")
-    for path in (Path(given), Path(given, "tests", "python", "relay")):
-        if all((path / name).is_file() for name in FILES):
-            return path
-    pytest.fail(f"COLLAGE_TVM_TESTS={given} holds none of {', '.join(FILES)}")
-
-
 def run_tvms_tests(tmp_path, *arguments, **environment):
     """Return {test: PASSED or FAILED} and how often our passes ran."""
-    source = folder()
     for name in FILES:
         target = tmp_path / name
         target.parent.mkdir(exist_ok=True)
-        shutil.copy(source / name, target)
+        shutil.copy(tvm_file(FOLDER / name), target)
     (tmp_path / "count_our_runs.py").write_text(PLUGIN)
-    paths = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=no", "-p", "count_our_runs"]
     done = subprocess.run(
         [*command, *FILES, *arguments],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **environment},
+        env=child_environment(tmp_path, **environment),
         capture_output=True,
         text=True,
         timeout=250,

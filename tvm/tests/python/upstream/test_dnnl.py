@@ -7,7 +7,6 @@ ten builds for each shape, each on one thread, so they run in as many processes 
 """
 
 import contextlib
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import time
 from pathlib import Path
 
 import pytest
+from tree import child_environment
 from tvm_collage.threads import default_threads
 from upstream_files import tvm_file
 
@@ -77,7 +77,6 @@ def test_tvms_dnnl_tests_pass_on_ours(tmp_path):
 
 def run_in_shares(folder: Path, shares: int) -> list[str]:
     """What each of so many processes said that ran every n-th test of the file."""
-    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
     command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=short", "-p", "count_partitions"]
     outputs = [folder / f"share_{share}.txt" for share in range(shares)]
     end = time.monotonic() + LIMIT_SECONDS
@@ -88,7 +87,7 @@ def run_in_shares(folder: Path, shares: int) -> list[str]:
             process = subprocess.Popen(
                 [*command, FILE.name],
                 cwd=folder,
-                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables},
+                env=child_environment(folder, **variables),
                 stdout=running.enter_context(output.open("w")),
                 stderr=subprocess.STDOUT,
             )

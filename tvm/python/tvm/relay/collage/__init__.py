@@ -11,18 +11,6 @@ from .process_wide.lazy import lazy_attributes, show_in
 _native.load()
 
 from . import backends, integration, ops, options, rules  # noqa: E402, F401 - needs the libraries; registers
-from .errors import (  # noqa: E402
-    BackendUnavailableError,
-    CollageError,
-    DeviceError,
-    ExecutorError,
-    HostTargetError,
-    ModelError,
-    ModuleError,
-    OptionError,
-    PlacementError,
-    UnknownBackendError,
-)
 
 options.register()
 backends.register_builtin()
@@ -34,71 +22,36 @@ show_in(
     {"backend_rule": ".backends.rule", "make_byoc_partition_rule": ".backends.rule"},
 )
 
-# Public name -> the submodule that holds it, imported at the first use.
-_LAZY = {
-    "AnalyticCostEstimator": "estimators.analytic",
-    "CostEstimator": "estimators",
-    "CustomCostEstimator": "estimators",
-    "MEASURE_NUMBER": "collage",
-    "MEASURE_REPEAT": "collage",
-    "Machine": "estimators.work",
-    "MockCostEstimator": "estimators",
-    "WARMUP_MIN_REPEAT_MS": "collage",
-    "host_target": "compile",
-    "available_targets": "backends.targets",
-    "find_device": "rpc",
-    "from_onnx": "importer",
-    "quick_import": "importer",
-    "Backend": "backends",
-    "register_backend": "backends",
-    "add_pattern_rule": "backends",
-    "add_patterns": "backends",
-    "update_tuning_log": "tuning.from_options",
-    "NeededLibrary": "backends",
-    "c_source_module": "backends",
-    "registered_function_module": "backends",
-    "list_backends": "backends",
-    "flush_denormals": "process_wide.denormals",
-    "flushes_denormals": "process_wide.denormals",
-    "optimize": "optimizer",
-    "Library": "loaded",
-    "Result": "result",
-    "CollageOptions": "options",
-    "Placement": "plans.placement",
-    "load": "loaded",
-    "load_placement": "plans.placement",
-    "load_runner": "compile.built",
-    "Runner": "compile.built",
-    "CandidatePartition": "views",
-    "Match": "inspect",
-    "find_matches": "inspect",
-    "DataflowGraph": "views",
-    "IndexSet": "views",
-    "OpKind": "views",
-    "PartitionSpec": "views",
-    "SubGraph": "views",
-    "SubGraphConfig": "views",
-    "candidates": "inspect",
-    "compare_kernels": "plans.placement.measured_deployed",
-    "dataflow_graph": "inspect",
-    "partition_specs": "inspect",
-    "Refusal": "inspect",
-    "refusals": "inspect",
+# Submodule -> the public names that it holds, imported at the first use.
+_NAMES_IN = {
+    "errors": "BackendUnavailableError CollageError DeviceError ExecutorError HostTargetError "
+    "ModelError ModuleError OptionError PlacementError UnknownBackendError",
+    "backends": "Backend NeededLibrary add_pattern_rule add_patterns c_source_module list_backends "
+    "register_backend registered_function_module",
+    "backends.targets": "available_targets",
+    "collage": "MEASURE_NUMBER MEASURE_REPEAT WARMUP_MIN_REPEAT_MS",
+    "compile": "host_target",
+    "compile.built": "Runner load_runner",
+    "estimators": "CostEstimator CustomCostEstimator MockCostEstimator",
+    "estimators.analytic": "AnalyticCostEstimator",
+    "estimators.work": "Machine",
+    "importer": "from_onnx quick_import",
+    "inspect": "Match Refusal candidates dataflow_graph find_matches partition_specs refusals",
+    "loaded": "Library load",
+    "optimizer": "optimize",
+    "options": "CollageOptions",
+    "plans.placement": "Placement load_placement",
+    "plans.placement.measured_deployed": "compare_kernels",
+    "process_wide.denormals": "flush_denormals flushes_denormals",
+    "result": "Result",
+    "rpc": "find_device",
+    "tuning.from_options": "update_tuning_log",
+    "views": "CandidatePartition DataflowGraph IndexSet OpKind PartitionSpec SubGraph "
+    "SubGraphConfig",
 }
+_LAZY = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
-__all__ = [
-    "BackendUnavailableError",
-    "CollageError",
-    "DeviceError",
-    "ExecutorError",
-    "HostTargetError",
-    "ModelError",
-    "ModuleError",
-    "OptionError",
-    "PlacementError",
-    "UnknownBackendError",
-    *_LAZY,
-]
+__all__ = [*_LAZY]
 
 
 # Those that users reach as attributes: collage.rules.Union, and TVM's own collage.collage.

@@ -56,7 +56,6 @@ from .report.tables import costs_text
 from .result import Result
 from .tuning import TuningRecords, records_in_force
 from .tuning.from_options import given_records, shipped_of
-from .views.function_report import FunctionReport
 
 _logger = logging.getLogger(__name__)
 
@@ -163,9 +162,18 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    records, plans = given_records(options, targets.host), Plans(prepared, targets, is_simplified)
+    plans = Plans(prepared, targets, is_simplified)
     request = Request(
-        prepared, targets, options, build_options, samples, executor, records, plans, clock, limit
+        prepared,
+        targets,
+        options,
+        build_options=build_options,
+        samples=samples,
+        executor=executor,
+        records=given_records(options, targets.host),
+        plans=plans,
+        clock=clock,
+        limit=limit,
     )
     request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
@@ -183,7 +191,7 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, [], {}, session.estimator.counts(), records, {})
+            found = OpLevel(prepared, request.records, counts=session.estimator.counts())
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -196,6 +204,18 @@ def _optimize(
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how)
     return _result(request, name, found, guarded, skipped, search)
+
+
+def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
+    """Return what was given as a placement or its file, None for none."""
+    if isinstance(given, (str, os.PathLike)):
+        return load_placement(given)
+    if given is None or isinstance(given, Placement):
+        return given
+    raise TypeError(
+        f"placement takes a Placement or the path of its file, got {given!r:.60}: "
+        "collage.load_placement(path) and result.placement give one"
+    )
 
 
 def _prepared(
@@ -226,184 +246,11 @@ def _prepared(
     return module()
 
 
-def _place_operators(request: Request, measuring: Session) -> OpLevel:
-    """Run the op-level search, with kernels and schedules chosen for what it measures."""
-    options, targets, plans = request.options, request.targets, request.plans
-    if options.measure_kernels and measuring.runner.is_here:
-        with request.clock.phase("kernels"):
-            plans.kernels = _choose_kernels(measuring, request)
-        measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
-    time = max(1.0, min(options.tune_seconds, request.limit.left(ASKED)))
-    tuned = dataclasses.replace(options, tune_seconds=time)
-    with (
-        request.records.in_force(),
-        tuning(measuring, tuned, request.prepared, targets.host, targets.external) as session,
-        request.clock.phase("partition"),
-    ):
-        estimator, run = CostEstimator(session), session.tuning_run
-        if options.guard:  # a search of whole plans needs it too
-            estimator.replans = {}
-        if not targets.external:
-            tune_whole(session, request.prepared, targets.host)
-        # A tuner tells of its own work between the questions.
-        with contextlib.nullcontext() if run else session.estimator.searching():
-            partitioned = partition(request.prepared, targets, estimator, **_asking(request.limit))
-            if traders_in(partitioned):
-                _add_exact(request, session)
-    records = request.records
-    if run and (run.records or options.tunes()):
-        records = TuningRecords([*records, *run.records], [run.tuner])
-    _log_costs(estimator.reports)
-    replans = estimator.replans or {}
-    transfers = run.transfers if run else {}
-    return OpLevel(partitioned, estimator.reports, replans, estimator.counts, records, transfers)
-
-
-def _add_plans(request: Request, found: OpLevel) -> None:
-    """Add the plans that compete with TVM alone: what was found, and what is made of it."""
-    if request.options.guard:
-        with phase("plans"), one_step("planning", "plans to compare", request.options.progress):
-            request.plans.add_single_backends()
-            request.plans.add_merged(found.reports)
-            for name, parts in coarse_plans(found.replans).items():
-                request.plans.add_new(name, parts)
-            _add_originals(request)
-    # The op-level plan takes part even when it equals another: its figure is always shown.
-    request.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
-
-
-def _add_originals(request: Request) -> None:
-    """Add plans that run the model's file as it is, where its outputs are known."""
-    if request.original is None or request.original.truth is None:
-        return
-    try:
-        made = _whole(request.original.model, request.prepared, _LARGEST_PLANNED)
-    except ModelError as error:
-        _logger.info("no plan runs the model's file itself: %s", error)
-        return
-    request.plans.add_originals(made, digest_of(made))
-
-
-def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
-    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
-    imported, of the same inputs and results. ModelError says why there is none, as for a model of
-    more bytes."""
-    if isinstance(model, (str, os.PathLike)):
-        model = load_onnx(model)
-    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
-    inputs = {p.name_hint: p.checked_type for p in params}
-    return whole(model, inputs, results, most_bytes)
-
-
-def _result(
-    request: Request,
-    name: str,
-    found: OpLevel | None = None,
-    guarded: GuardResult | None = None,
-    skipped: str = "",
-    search: GraphSearch | None = None,
+def _replay(
+    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
 ) -> Result:
-    """Return what ships by that plan."""
-    records = found.records if found else request.records
-    mod = request.plans.modules[name]
-    return Result(
-        mod,
-        request.targets.host,
-        name,
-        guarded,
-        found.reports if found else [],
-        request.clock.seconds,
-        skipped,
-        _makers(request.plans, records, request.targets.host),
-        found.counts if found else {},
-        _used(records, name),
-        transfers=found.transfers if found else {},
-        kernels=request.plans.kernels_of(name),
-        search=search,
-        executor=executor_of(request.build_options, mod),
-        original=_agreement(request, name, guarded),
-    )
-
-
-def _agreement(request: Request, plan: str, guarded: GuardResult | None) -> Agreement | None:
-    """Return how what ships agrees with the model's file: as the guard compared it, or else the
-    import."""
-    if request.original is None:
-        return None
-    found = guarded.of(plan) if guarded else None
-    if found is None or found.reference != ORIGINAL:
-        return request.original.agreement
-    return dataclasses.replace(request.original.agreement, error=found.output_error)
-
-
-def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
-    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
-    session.estimator.require(own_backend_modules(request.targets.external))
-    with steps("kernels", request.options.progress) as on_step:
-        on_step("looking for steps with several kernels", 0, 1)
-        parts = request.plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step, request.limit)
-
-
-def _add_exact(request: Request, session: Session) -> None:
-    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
-    known."""
-    exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
-    if exact.external:  # else it is TVM alone
-        estimator = CostEstimator(session)
-        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
-        request.plans.add_found(EXACT, found, estimator.reports)
-
-
-def _asking(limit: TimeLimit) -> dict[str, float]:
-    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
-    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
-
-
-def _log_costs(reports: list[FunctionReport]) -> None:
-    """Log one line a function: how many costs its search asked for, of how many."""
-    for report in reports:
-        if not report.skipped:
-            text = costs_text(wanted_costs(report))
-            _logger.info("search of @%s: %s", report.function, text)
-
-
-def _used(records: TuningRecords, plan: str) -> TuningRecords:
-    """Return the records that a plan is built with."""
-    return TuningRecords() if plan in UNTUNED.values() else records
-
-
-def _makers(
-    plans: Plans, records: TuningRecords, host: tvm.target.Target
-) -> dict[str, Callable[[], Placement]]:
-    """Return what makes each plan's placement; the user's contexts are those of now."""
-    tuned, untuned = _in_force(records, host), _in_force(TuningRecords(), host)
-    is_untuned = UNTUNED.values()
-    return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}
-
-
-def _in_force(records: TuningRecords, host: tvm.target.Target) -> TuningRecords:
-    """These, and those that the user's contexts have for a build here."""
-    with records.in_force():
-        return records_in_force(host)[0]
-
-
-def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
-    """Return what was given as a placement or its file, None for none."""
-    if isinstance(given, (str, os.PathLike)):
-        return load_placement(given)
-    if given is None or isinstance(given, Placement):
-        return given
-    raise TypeError(
-        f"placement takes a Placement or the path of its file, got {given!r:.60}: "
-        "collage.load_placement(path) and result.placement give one"
-    )
-
-
-def _replay(request: Request, placement: Placement, decision: Any) -> Result:
     """Build what the placement says, without measuring; `decision` is it or its file."""
-    is_file = isinstance(decision, (str, os.PathLike))
-    file = f", {os.fspath(decision)}" if is_file else ""
+    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
     host, external = request.targets.host, request.targets.backends
     with request.clock.phase("replay"), request.records.in_force():
         allow = request.options.placement_allow
@@ -416,10 +263,10 @@ def _replay(request: Request, placement: Placement, decision: Any) -> Result:
         mod,
         host,
         placement.plan,
-        None,
-        [],
-        request.clock.seconds,
-        f"it was built by a decision that was made before{file}",
+        guard=None,
+        partitioned=[],
+        seconds=request.clock.seconds,
+        guard_skipped=f"it was built by a decision that was made before{file}",
         makers={placement.plan: lambda: placement},
         records=request.records,
         kernels=placement.kernels,
@@ -454,3 +301,159 @@ def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
         why = mod.Summary() if mod else f"{backends[0]} does not take it"
         raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
     return on_one_thread(mod) if placement.one_thread else mod
+
+
+def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
+    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
+    imported, of the same inputs and results. ModelError says why there is none, as for a model of
+    more bytes."""
+    if isinstance(model, (str, os.PathLike)):
+        model = load_onnx(model)
+    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
+    inputs = {p.name_hint: p.checked_type for p in params}
+    return whole(model, inputs, results, most_bytes)
+
+
+def _place_operators(request: Request, measuring: Session) -> OpLevel:
+    """Run the op-level search, with kernels and schedules chosen for what it measures."""
+    options, targets, plans = request.options, request.targets, request.plans
+    if options.measure_kernels and measuring.runner.is_here:
+        with request.clock.phase("kernels"):
+            plans.kernels = _choose_kernels(measuring, request)
+        measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
+    time = max(1.0, min(options.tune_seconds, request.limit.left(ASKED)))
+    tuned = dataclasses.replace(options, tune_seconds=time)
+    with (
+        request.records.in_force(),
+        tuning(measuring, tuned, request.prepared, targets.host, targets.external) as session,
+        request.clock.phase("partition"),
+    ):
+        estimator, run = CostEstimator(session), session.tuning_run
+        if options.guard:  # a search of whole plans needs it too
+            estimator.replans = {}
+        if not targets.external:
+            tune_whole(session, request.prepared, targets.host)
+        # A tuner tells of its own work between the questions.
+        with contextlib.nullcontext() if run else session.estimator.searching():
+            partitioned = partition(request.prepared, targets, estimator, **_asking(request.limit))
+            if traders_in(partitioned):
+                _add_exact(request, session)
+    records = request.records
+    if run and (run.records or options.tunes()):
+        records = TuningRecords([*records, *run.records], [run.tuner])
+    for report in estimator.reports:
+        if not report.skipped:
+            text = costs_text(wanted_costs(report))
+            _logger.info("search of @%s: %s", report.function, text)
+    return OpLevel(
+        partitioned,
+        records,
+        estimator.reports,
+        replans=estimator.replans or {},
+        counts=estimator.counts,
+        transfers=run.transfers if run else {},
+    )
+
+
+def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
+    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
+    session.estimator.require(own_backend_modules(request.targets.external))
+    with steps("kernels", request.options.progress) as on_step:
+        on_step("looking for steps with several kernels", 0, 1)
+        parts = request.plans.parts_with_kernels()
+        return choose_kernels(session, parts, on_step, request.limit)
+
+
+def _add_exact(request: Request, session: Session) -> None:
+    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
+    known."""
+    exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
+    if exact.external:  # else it is TVM alone
+        estimator = CostEstimator(session)
+        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
+        request.plans.add_found(EXACT, found, estimator.reports)
+
+
+def _asking(limit: TimeLimit) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
+    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
+
+
+def _add_plans(request: Request, found: OpLevel) -> None:
+    """Add the plans that compete with TVM alone: what was found, and what is made of it."""
+    if request.options.guard:
+        with phase("plans"), one_step("planning", "plans to compare", request.options.progress):
+            request.plans.add_single_backends()
+            request.plans.add_merged(found.reports)
+            for name, parts in coarse_plans(found.replans).items():
+                request.plans.add_new(name, parts)
+            _add_originals(request)
+    # The op-level plan takes part even when it equals another: its figure is always shown.
+    request.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
+
+
+def _add_originals(request: Request) -> None:
+    """Add plans that run the model's file as it is, where its outputs are known."""
+    if request.original is None or request.original.truth is None:
+        return
+    try:
+        made = _whole(request.original.model, request.prepared, _LARGEST_PLANNED)
+    except ModelError as error:
+        _logger.info("no plan runs the model's file itself: %s", error)
+        return
+    request.plans.add_originals(made, digest_of(made))
+
+
+def _result(
+    request: Request,
+    name: str,
+    found: OpLevel | None = None,
+    guarded: GuardResult | None = None,
+    skipped: str = "",
+    search: GraphSearch | None = None,
+) -> Result:
+    """Return what ships by that plan."""
+    found = found or OpLevel(request.prepared, request.records)
+    mod = request.plans.modules[name]
+    return Result(
+        mod,
+        request.targets.host,
+        name,
+        guard=guarded,
+        partitioned=found.reports,
+        seconds=request.clock.seconds,
+        guard_skipped=skipped,
+        makers=_makers(request.plans, found.records, request.targets.host),
+        costs=found.counts,
+        records=TuningRecords() if name in UNTUNED.values() else found.records,
+        transfers=found.transfers,
+        kernels=request.plans.kernels_of(name),
+        search=search,
+        executor=executor_of(request.build_options, mod),
+        original=_agreement(request, name, guarded),
+    )
+
+
+def _agreement(request: Request, plan: str, guarded: GuardResult | None) -> Agreement | None:
+    """Return how what ships agrees with the model's file: as the guard compared it, or else the
+    import."""
+    if request.original is None:
+        return None
+    found = guarded.of(plan) if guarded else None
+    if found is None or found.reference != ORIGINAL:
+        return request.original.agreement
+    return dataclasses.replace(request.original.agreement, error=found.output_error)
+
+
+def _makers(
+    plans: Plans, records: TuningRecords, host: tvm.target.Target
+) -> dict[str, Callable[[], Placement]]:
+    """Return what makes each plan's placement; the user's contexts are those of now."""
+
+    def in_force(used: TuningRecords) -> TuningRecords:
+        with used.in_force():
+            return records_in_force(host)[0]
+
+    tuned, untuned = in_force(records), in_force(TuningRecords())
+    is_untuned = UNTUNED.values()
+    return {n: plans.maker(n, untuned if n in is_untuned else tuned) for n in plans.placed}

@@ -109,10 +109,9 @@ def create_executor(
         warn_host_alone(targets.host, options)
         return stock(kind, mod, device, target, params)
     check_calls_parts(kind, None, targets.backends)
-    if kind in ("graph", "aot"):
-        _check_shapes(mod, params, kind)
     runs_by: dict[str, Any] = {"executor": VM} if kind == "vm" else {}
     if kind in ("graph", "aot"):
+        _check_shapes(mod, params, kind)
         runs_by["executor"] = relay.backend.Executor(kind)
     result = optimize(_as_module(mod), params, targets.all, build_options=runs_by)
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)

@@ -23,19 +23,11 @@ _logger = logging.getLogger(__name__)
 _PAUSE_SECONDS = 1.0
 
 
-def serve(
-    tracker: Address, key: str, host: str, port: int, port_end: int, custom_address: str | None
-) -> None:
-    """Serve until the process ends; OSError when no port of the range is free."""
+def serve(tracker: Address, host: str, port: int, port_end: int, **registered: str | None) -> None:
+    """Serve until the process ends, `registered` as the tracker tells clients: the key, and an
+    address; OSError when no port of the range is free."""
     while True:
-        state = PopenRPCServerState(
-            host,
-            port,
-            port_end,
-            tracker_addr=tuple(tracker),
-            key=key,
-            custom_addr=custom_address,
-        )
+        state = PopenRPCServerState(host, port, port_end, tracker_addr=tuple(tracker), **registered)
         state.thread.join()
         state.sock.close()
         _logger.warning("a session ended badly; listening again")
@@ -61,14 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except DeviceError as error:
         parser.error(str(error))
     try:
-        serve(
-            options.tracker,
-            options.key,
-            options.host,
-            options.port,
-            options.port_end,
-            options.custom_addr,
-        )
+        serve(**vars(options))
     except KeyboardInterrupt:
         os._exit(130)  # the listening thread would keep the process
 

@@ -90,7 +90,7 @@ std::string TextOf(const DataflowGraph& graph, NodeIndex index) {
   return text.substr(text.find(" = ") + 3);
 }
 
-// A DescribedFunction of plans/placement/describe.py.
+// A DescribedFunction of plans/placement/types.py.
 String DescribeFunction(ObjectRef function) {
   const ImportedPtr owner = ImportFunction(function);
   const ImportedFunction& imported = *owner;

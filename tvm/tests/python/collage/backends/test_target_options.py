@@ -24,8 +24,7 @@ from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.optimizer import partition as partition_for
 from tvm.relay.collage.plans.greedy import take_all
-from tvm.relay.collage.plans.placement.describe import placed_parts
-from tvm.relay.collage.plans.placement.replay import rewrite
+from tvm.relay.collage.plans.placement.replay import placed_parts, rewrite
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 

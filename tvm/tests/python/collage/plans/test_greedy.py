@@ -66,21 +66,15 @@ ANSWERS = {
 
 
 @pytest.mark.parametrize("name", ANSWERS)
-def test_answer_of_a_pattern_predicate(register, name):
+def test_answer_of_a_predicate_of_a_pattern_and_of_an_op(register, name):
     predicate, accepted = ANSWERS[name]
     register(Greedy([("greedy.relu", RELU, predicate), ("greedy.tanh", TANH)]))
     mod = backends.greedy_partition(module(), "greedy")
     assert composites(mod) == (["greedy.relu"] if accepted else []) + ["greedy.tanh"]
-
-
-@pytest.mark.parametrize("name", ANSWERS)
-def test_answer_of_an_op_predicate(register, name):
-    predicate, accepted = ANSWERS[name]
     backend = register(Greedy([], {"nn.relu": predicate}))
     call = module()["main"].body.args[0].args[0]
     assert backend.op_predicates["nn.relu"](call) is accepted
-    mod = backends.greedy_partition(module(), "greedy")
-    assert len(functions_of(mod)) == accepted
+    assert len(functions_of(backends.greedy_partition(module(), "greedy"))) == accepted
 
 
 def test_a_wrong_answer_is_told(register, caplog):

@@ -13,7 +13,7 @@ from tree import child_environment
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.candidate.weights import is_weight
-from tvm.relay.collage.plans.placement.describe import describe_functions
+from tvm.relay.collage.plans.placement.replay import describe_functions
 from tvm.relay.dataflow_pattern import is_constant, is_op, wildcard
 from tvm.relay.prelude import Prelude
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import tvm
 from tvm.target import Target
@@ -27,9 +27,10 @@ from ..views.function_report import FunctionReport
 from .greedy import take_all
 from .names import MERGED, ONE_THREAD, ORIGINAL, TVM_ALONE, UNTUNED
 from .placement import MachineTraits, PlacedFunction, PlacedPart, Placement
-from .placement.describe import describe_functions, placed_parts, with_parts
 from .placement.made_with import current_opt_level, made_with_now, tuning_of
-from .placement.replay import as_deployed, rewrite
+from .placement.replay import as_deployed, describe_functions, placed_parts, rewrite
+
+Made = TypeVar("Made")
 
 
 class Plans:
@@ -47,12 +48,12 @@ class Plans:
         self.failed: dict[str, Cost] = {}
         self.machine: MachineTraits | None = None
         self.kernels: tuple[KernelChoice, ...] = ()
-        self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]]] = {}
+        self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]] | Cost] = {}
         self._prepared, self._targets = prepared, targets
         self._opt_level, self._is_simplified = current_opt_level(), is_simplified
+        # Of these plans, and of those that a search of whole plans tried.
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
         self._originals: dict[str, str] = {}
-        self._tried: dict[str, Callable[[], dict[str, Any]]] = {}
 
     def add_found(
         self,
@@ -67,8 +68,13 @@ class Plans:
         searched = [report for report in reports if not report.skipped]
 
         def parts() -> dict[str, list[PlacedPart]]:
-            found = {report.function: placed_parts(report.placement) for report in searched}
-            return found if cost is None else _with_cost(found, cost)
+            return {
+                report.function: [
+                    part if cost is None else dataclasses.replace(part, cost=cost)
+                    for part in placed_parts(report.placement)
+                ]
+                for report in searched
+            }
 
         self._parts[name] = parts
 
@@ -93,16 +99,11 @@ class Plans:
 
     def add_tried(self, parts: Mapping[str, dict[str, list[PlacedPart]]]) -> None:
         """Add plans by name that a search of whole plans tried, which are no contestants."""
-        self._tried.update({name: functools.partial(dict, found) for name, found in parts.items()})
+        self._parts.update({name: functools.partial(dict, found) for name, found in parts.items()})
 
     def module_of(self, parts: dict[str, list[PlacedPart]]) -> tvm.IRModule | Cost:
         """Return the module with these parts by function, or how it fails to be made."""
-        try:
-            return as_deployed(rewrite(self._prepared, parts), self.kernels)
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - it costs this plan alone
-            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+        return _made(lambda: as_deployed(rewrite(self._prepared, parts), self.kernels))
 
     def _add_made(
         self, name: str, made: tvm.IRModule | Cost, parts: dict[str, list[PlacedPart]]
@@ -117,14 +118,9 @@ class Plans:
         """Return the functions of all that each backend takes whose steps have several kernels."""
         found: list[Any] = []
         for target in self._targets.external:
-            if has_kernel_steps(target.kind.name):
-                try:
-                    mod, _ = self._take_all(target)
-                except MemoryError:
-                    raise
-                except Exception:  # noqa: BLE001 - add_single_backends says what fails
-                    continue
-                found += filter(is_external_function, mod.functions.values())
+            made = self._take_all(target) if has_kernel_steps(target.kind.name) else None
+            if isinstance(made, tuple):  # add_single_backends says what fails
+                found += filter(is_external_function, made[0].functions.values())
         return found
 
     def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
@@ -133,11 +129,11 @@ class Plans:
         used = {choice.step for part in parts for choice in choices_of(part, self.kernels)}
         return tuple(choice for choice in self.kernels if choice.step in used)
 
-    def _take_all(self, target: Target) -> tuple[tvm.IRModule, list[FunctionReport]]:
-        """Make the plan of a backend alone."""
-        name = target.kind.name
+    def _take_all(self, target: Target) -> tuple[tvm.IRModule, list[FunctionReport]] | Cost:
+        """Make the plan of a backend alone, or how that fails."""
+        name, targets = target.kind.name, TargetList(self._targets.host, (target,))
         if name not in self._alone:
-            self._alone[name] = take_all(self._prepared, TargetList(self._targets.host, (target,)))
+            self._alone[name] = _made(take_all, self._prepared, targets)
         return self._alone[name]
 
     def add_single_backends(self) -> None:
@@ -146,16 +142,12 @@ class Plans:
         A plan that cannot be made is a failed cost: a backend's own rule that fails on this module.
         """
         for target in self._targets.external:
-            name = target.kind.name
-            try:
+            name, made = target.kind.name, self._take_all(target)
+            if isinstance(made, Cost):
+                self.failed[name] = made
+            else:
                 cost = PartCost(CostStatus.UNKNOWN, None, f"{name} takes all that it can")
-                self.add_found(name, *self._take_all(target), cost)
-            except UnknownBackendError as error:
-                self.failed[name] = Cost.failed(CostStatus.UNSUPPORTED, str(error))
-            except MemoryError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
-                self.failed[name] = Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
+                self.add_found(name, *made, cost)
 
     def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
         """Add each external backend that reads the model's file, of which `whole` is a module of
@@ -180,14 +172,11 @@ class Plans:
         """Return the model's file on a backend, None where this does not read it, or how that
         fails. Where a run alone tells sizes, the library that runs nodes for TVM takes it."""
         (target,) = (each for each in self._targets.external if each.kind.name == backend)
-        try:
-            mod, _ = take_all(whole, TargetList(self._targets.host, (target,)))
-        except MemoryError:
-            raise
-        except Exception as error:  # noqa: BLE001 - a backend's own code; it costs its plan alone
-            return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))
-        is_taken = any(map(is_external_function, mod.functions.values()))
-        return as_deployed(mod, ()) if is_taken or backend == LIBRARY else None
+        made = _made(take_all, whole, TargetList(self._targets.host, (target,)))
+        if isinstance(made, Cost):
+            return made
+        is_taken = any(map(is_external_function, made[0].functions.values()))
+        return as_deployed(made[0], ()) if is_taken or backend == LIBRARY else None
 
     def _all_on(self, backend: str) -> dict[str, list[PlacedPart]]:
         """Return one part for each function of the import, which the file stands for."""
@@ -257,18 +246,22 @@ class Plans:
     @property
     def placed(self) -> list[str]:
         """Return the names of all plans with a placement, those that were tried last."""
-        return [*self._parts, *self._tried]
+        return sorted(self._parts, key=lambda name: name not in self.modules)
 
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
         """Return what makes the placement of a plan that is built in force of these tuning records;
         it raises PlacementError when the plan has none."""
-        parts = self._parts.get(name) or self._tried[name]
+        parts = self._parts[name]
         return lambda: self._placement(name, parts(), records)
 
     def _placement(
         self, name: str, parts: Mapping[str, Sequence[PlacedPart]], records: TuningRecords
     ) -> Placement:
-        functions, host = with_parts(self._described, parts), self._targets.host
+        host = self._targets.host
+        functions = tuple(
+            dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
+            for function in self._described
+        )
         compiled = {part.backend for each in functions for part in each.parts if part.is_compiled}
         made_with = made_with_now(
             host,
@@ -290,8 +283,14 @@ class Plans:
         )
 
 
-def _with_cost(parts: dict[str, list[PlacedPart]], cost: PartCost) -> dict[str, list[PlacedPart]]:
-    return {
-        function: [dataclasses.replace(part, cost=cost) for part in found]
-        for function, found in parts.items()
-    }
+def _made(make: Callable[..., Made], *given: Any) -> Made | Cost:
+    """Return what is made, or how that fails: a backend's own code may, which costs its plan
+    alone."""
+    try:
+        return make(*given)
+    except MemoryError:
+        raise
+    except UnknownBackendError as error:
+        return Cost.failed(CostStatus.UNSUPPORTED, str(error))
+    except Exception as error:  # noqa: BLE001 - of a backend's own code
+        return Cost.failed(CostStatus.COMPILE_FAILED, last_line(error))

@@ -13,14 +13,15 @@ import tvm
 
 from ..backends.accuracy import traders_in
 from ..backends.targets import TargetList
+from ..costs.cost import CostStatus
 from ..exec.spent import phase
 from ..exec.time_limit import NO_LIMIT, TimeLimit
+from ..options import CollageOptions
 from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .competing import Plans
 from .graph_search.space import Replans
 from .original import Original
-from .run_pass import is_all_measured
 
 # Of one run as the op-level search expects it.
 _SMALL_SECONDS = 2e-3
@@ -48,7 +49,7 @@ class Request:
 
     prepared: tvm.IRModule
     targets: TargetList
-    options: Any
+    options: CollageOptions
     build_options: dict[str, Any]
     samples: Mapping[str, Any]  # inputs by name
     executor: str
@@ -65,11 +66,12 @@ class OpLevel:
     """The outcome of the op-level search."""
 
     partitioned: tvm.IRModule  # the module with its parts
-    reports: list[FunctionReport]
-    replans: Replans
-    counts: dict[str, Any]
     records: TuningRecords  # those that the user gave, and those that tuning found
-    transfers: Mapping[str, int]  # how many trials of other kernels' schedules came to what
+    reports: list[FunctionReport] = dataclasses.field(default_factory=list)
+    replans: Replans = dataclasses.field(default_factory=dict)
+    counts: dict[str, Any] = dataclasses.field(default_factory=dict)
+    # how many trials of other kernels' schedules came to what
+    transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def is_small(self) -> bool:
         """Return whether it may spend more time on waking threads than they save."""
@@ -78,4 +80,6 @@ class OpLevel:
     def ships_unmeasured(self) -> bool:
         """Return whether it may ship though nobody ran it whole: each of its parts was measured,
         and none trades accuracy, since nobody compared what comes of it."""
-        return not traders_in(self.partitioned) and is_all_measured(self.reports)
+        parts = [part for report in self.reports for part in report.parts if part.is_kernel]
+        is_measured = all(part.cost.status == CostStatus.MEASURED for part in parts)
+        return is_measured and not traders_in(self.partitioned)

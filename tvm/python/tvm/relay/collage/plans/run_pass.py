@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pass by itself, with Collage options set for it, and what its reports say.
+"""The pass by itself, with Collage options set for it.
 
 Test: test_collage_partition.py, test_optimizer.py.
 """
@@ -13,11 +13,9 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import make_compilation_config
 
 from ..backends.targets import TargetList
-from ..costs.cost import CostStatus
 from ..estimators import CostEstimator
 from ..options import PREFIX, check_options
 from ..relay_util.changed_context import changed_context
-from ..views.function_report import FunctionReport
 
 
 def partition(
@@ -38,13 +36,3 @@ def options_set(options: dict[str, Any]) -> tvm.transform.PassContext:
     # TVM's own error, of the options that it registers, is a page of stack frames.
     check_options(more)
     return changed_context(more)
-
-
-def is_all_measured(reports: list[FunctionReport]) -> bool:
-    """Return whether each kernel of the op-level plan was measured, in every function."""
-    return all(
-        part.cost.status == CostStatus.MEASURED
-        for report in reports
-        for part in report.parts
-        if part.is_kernel
-    )

@@ -28,6 +28,8 @@ ADVICE = (
     "its inputs were made up: give real ones by the option sample_inputs, an .npz file of arrays "
     "by input name"
 )
+# What numpy raises for a file that holds none.
+_NO_ARRAYS = (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile)
 
 
 class SampleInputs(dict[str, np.ndarray]):
@@ -62,7 +64,7 @@ def load_samples(
     return SampleInputs({name: _array(name, value) for name, value in given.items()}, called)
 
 
-def _array(name: str, value: Any) -> np.ndarray:
+def _array(name: str, value: object) -> np.ndarray:
     try:
         return _plain(value.numpy() if isinstance(value, tvm.nd.NDArray) else np.asarray(value))
     except ValueError as error:
@@ -75,14 +77,7 @@ def _load_file(path: str, called: str) -> dict[str, np.ndarray]:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             return {name: _plain(arrays[name]) for name in arrays.files}
-    except (
-        OSError,
-        ValueError,
-        TypeError,
-        AttributeError,
-        EOFError,
-        zipfile.BadZipFile,
-    ) as error:
+    except _NO_ARRAYS as error:
         # Of another file numpy says only that it may be a pickle, and how to load it unsafely.
         kind = kind_of(path)
         reason = last_line(error) if kind == ZIP else f"it seems to be {kind}"

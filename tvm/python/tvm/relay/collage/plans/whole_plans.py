@@ -7,6 +7,7 @@ Test: test_optimizer.py, plans/graph_search/test_optimize.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import logging
@@ -35,26 +36,24 @@ from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords
-from .competing import Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
-    GraphSearchOptions,
     GuardOptions,
     GuardResult,
     GuardUnavailable,
+    KnownPlans,
     Limits,
     PlanSpace,
     guard,
     search_plans,
 )
-from .graph_search.known import KnownPlans
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .names import OP_LEVEL, SEARCHED, TVM_ALONE
 from .original import NONE as NO_ORIGINAL
 from .original import Original, check, exact_outputs
-from .placement.describe import describe_functions
+from .placement.replay import describe_functions
 from .request import OpLevel, Request
 
 # So many of the best plans that the guard lacks join it, which judges them by a fresh run.
@@ -88,7 +87,17 @@ def check_original(request: Request, model: Any) -> Original | None:
     OriginalError where it does not."""
     if not model or model == NO_ORIGINAL:
         return None
-    how = EndToEnd(
+    with (
+        request.clock.phase("original"),
+        one_step("comparing", "the model with its original", request.options.progress),
+        cpus_for_building(),
+    ):
+        return check(model, request.prepared, _how(request))
+
+
+def _how(request: Request) -> EndToEnd:
+    """Return how plans are built with the records that the user gave, and run."""
+    return EndToEnd(
         functools.partial(_build_plan, request, request.records),
         request.samples,
         request.options.seed,
@@ -96,12 +105,6 @@ def check_original(request: Request, model: Any) -> Original | None:
         executor=request.executor,
         limit=request.limit,
     )
-    with (
-        request.clock.phase("original"),
-        one_step("comparing", "the model with its original", request.options.progress),
-        cpus_for_building(),
-    ):
-        return check(model, request.prepared, how)
 
 
 def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
@@ -114,22 +117,18 @@ def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
         and (_is_searched(request, found) or _shares_kernels(request))
     ):
         compiled = CompiledParts(request.targets.host)
-    return EndToEnd(
-        functools.partial(ship, compiled=compiled),
-        request.samples,
-        request.options.seed,
-        request.options.accuracy_budget,
-        own_backend_modules(request.targets.external),
-        request.build_options.get("mod_name", "default"),
-        request.options.rpc_compiler,
-        runner.compare,
-        runner.is_here,
-        ship if compiled else None,
-        request.executor,
-        functools.partial(one_step, "building", kind=request.options.progress),
-        request.limit,
-        request.original.truth if request.original else None,
-        functools.partial(exact_outputs, request.prepared, limit=request.limit),
+    return dataclasses.replace(
+        _how(request),
+        build=functools.partial(ship, compiled=compiled),
+        accuracy_budget=request.options.accuracy_budget,
+        imports=own_backend_modules(request.targets.external),
+        compiler=request.options.rpc_compiler,
+        comparer=runner.compare,
+        is_here=runner.is_here,
+        ship=ship if compiled else None,
+        telling=functools.partial(one_step, "building", kind=request.options.progress),
+        truth=request.original.truth if request.original else None,
+        exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
     )
 
 
@@ -143,20 +142,6 @@ def _is_searched(request: Request, found: OpLevel) -> bool:
     return request.options.graph_search != NONE and bool(found.replans)
 
 
-def search_whole(
-    request: Request, found: OpLevel, how: EndToEnd, runner: Runner
-) -> GraphSearch | None:
-    """Search whole plans, and add the best; None without a search."""
-    if not _is_searched(request, found) or request.limit.left(WHOLE_PLANS) <= 0:
-        return None
-    with request.clock.phase("graph search"):
-        try:
-            return search_whole_plans(request, found, how, runner)
-        except GuardUnavailable as error:
-            _logger.warning("whole plans are not searched: %s", error)
-            return None
-
-
 def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
     """Decide the plan that ships; return it, what the guard measured, and why it could not
     measure."""
@@ -166,7 +151,7 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
     with request.clock.phase("guard"):
         if request.limit.left(BUILT) > 0:
             try:
-                guarded = _guard(request.plans, request.options, how)
+                guarded = _guarded(request, how)
                 return guarded.winner, guarded, ""
             except GuardUnavailable as error:
                 skipped, failed = str(error), error.failed
@@ -180,18 +165,18 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
     return name, None, skipped
 
 
-def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
-    """Run the guard. GuardUnavailable says why it could not measure."""
+def _guarded(request: Request, how: EndToEnd) -> GuardResult:
+    plans, given = request.plans, request.options
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
-    with steps("guard", options.progress, is_open=True) as on_step:
+    with steps("guard", given.progress, is_open=True) as on_step:
         return guard(
             plans.modules,
             TVM_ALONE,
             how,
             options=GuardOptions(
-                rounds=options.guard_rounds,
-                seconds=options.guard_seconds,
-                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
+                rounds=given.guard_rounds,
+                seconds=given.guard_seconds,
+                limits=Limits(given.guard_memory_mb, given.guard_library_mb),
                 on_step=on_step,
             ),
             failed=plans.failed,
@@ -219,13 +204,25 @@ def _build_plan(
         return build_whole(module, request.targets.host, executor, request.build_options)
 
 
+def search_whole(
+    request: Request, found: OpLevel, how: EndToEnd, runner: Runner
+) -> GraphSearch | None:
+    """Search whole plans as the options say, and add the best to the request's; None without a
+    search."""
+    if not _is_searched(request, found) or request.limit.left(WHOLE_PLANS) <= 0:
+        return None
+    with request.clock.phase("graph search"):
+        try:
+            return search_whole_plans(request, found, how, runner)
+        except GuardUnavailable as error:
+            _logger.warning("whole plans are not searched: %s", error)
+            return None
+
+
 def search_whole_plans(
     request: Request, found: OpLevel, how: EndToEnd, runner: Runner
 ) -> GraphSearch:
-    """Search as the options say, and add the best plans to the request's.
-
-    GuardUnavailable where whole plans cannot be measured.
-    """
+    """`search_whole` where there is one. GuardUnavailable where whole plans cannot be measured."""
     plans, options = request.plans, request.options
     space = PlanSpace(found.replans, request.targets.host.kind.name, plans.parts)
     if not space.genes:
@@ -261,19 +258,9 @@ def search_whole_plans(
             costs = trials.measure({k: others[k] for k in others if k not in failed}, on_wait)
             return {**costs, **failed, reference: Cost.given(trials.base)}
 
-        search = search_plans(
-            space,
-            measure,
-            known,
-            options=GraphSearchOptions(
-                strategy=options.graph_search,
-                population=options.graph_search_population,
-                trials=options.graph_search_trials,
-                seconds=min(options.graph_search_seconds, request.limit.left(WHOLE_PLANS)),
-                seed=options.graph_search_seed,
-            ),
-            on_trials=on_trials,
-        )
+        seconds = min(options.graph_search_seconds, request.limit.left(WHOLE_PLANS))
+        within = dataclasses.replace(options, graph_search_seconds=seconds)
+        search = search_plans(space, measure, known, within, on_trials=on_trials)
     plans.add_tried(search.placed())
     added = 0
     for parts in search.best.values():
@@ -327,9 +314,9 @@ def _built_by(request: Request) -> list[str]:
     return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **request.build_options}.items())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     """Return what stands for an original: a runtime itself prints its name alone."""
-    return f"{value.name} {value.attrs}" if hasattr(value, "attrs") else str(value)
+    return f"{value.name} {value.attrs}" if isinstance(value, Executor | Runtime) else str(value)
 
 
 def _digest(arrays: Mapping[str, np.ndarray]) -> str:

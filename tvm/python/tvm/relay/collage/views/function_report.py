@@ -12,6 +12,11 @@ from typing import Any
 from ..costs.cost import PartCost
 from ..files.records import Attribute, described, read_json
 
+_WHY = (
+    "slower, no_better_plan, not_measured, refused, device, partitioned, opaque, no_pattern, "
+    "or the status of a failed measurement; see docs/report.md"
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class ReportedPart:
@@ -36,10 +41,7 @@ class Unplaced:
 
     op: str = described("the operator")
     backend: str = described("that did not get them")
-    why: str = described(
-        "slower, no_better_plan, not_measured, refused, device, partitioned, opaque, no_pattern, "
-        "or the status of a failed measurement; see docs/report.md"
-    )
+    why: str = described(_WHY)
     message: str = described("for refused and failures the backend's own words")
     rule: str = described("that found or refused them; empty when none did")
     operators: int = described("how many", minimum=0)
@@ -109,10 +111,7 @@ class Reason:
     """Kernels that one backend did not get in the op-level plan, for one reason."""
 
     backend: str = described("that did not get them")
-    why: str = described(
-        "slower, no_better_plan, not_measured, refused, device, partitioned, opaque, no_pattern, "
-        "or the status of a failed measurement; see docs/report.md"
-    )
+    why: str = described(_WHY)
     message: str = described("for refused and failures the backend's own words")
     rule: str = described("that found or refused them; empty when none did")
     candidate: int | None = described("its place in costed, the nearest to being chosen", minimum=0)
@@ -188,37 +187,31 @@ class FunctionReport:
         return tuple(_unplaced(self))
 
 
-@dataclasses.dataclass
-class _Group:
-    """A row of `unplaced` that grows; parts and candidates count once in it."""
-
-    first: Reason
-    operators: int = 0
-    parts: set[int] = dataclasses.field(default_factory=set)
-    candidates: set[int | None] = dataclasses.field(default_factory=set)
-
-
 def _unplaced(report: FunctionReport) -> list[Unplaced]:
     """Return the reasons for kernels on TVM against external backends, equal operators together."""
     graph = report.graph
     external = {backend.name for backend in graph.backends if backend.is_external}
     part_of = {node: k for k, part in enumerate(report.parts) for node in part.nodes}
     ops = {node.index: node.op or "call of a function" for node in graph.nodes}
-    groups: dict[tuple, _Group] = {}
+    # Parts and candidates of equal operators; each counts once.
+    groups: dict[tuple, list[tuple[int, int | None]]] = {}
     for reason in graph.reasons:
         if reason.backend not in external:
             continue
         for node in reason.nodes:
-            part = report.parts[part_of[node]]
-            if part.backend in external:
-                continue
-            there, here = _times(reason, graph)
-            key = (ops[node], reason.backend, reason.why, reason.message, reason.rule, there, here)
-            group = groups.setdefault(key, _Group(reason))
-            group.operators += 1
-            group.parts.add(part_of[node])
-            group.candidates.add(reason.candidate)
-    rows = [_row(key, group, report) for key, group in groups.items()]
+            if report.parts[part_of[node]].backend not in external:
+                times = _times(reason, graph)
+                key = (ops[node], reason.backend, reason.why, reason.message, reason.rule, times)
+                groups.setdefault(key, []).append((part_of[node], reason.candidate))
+    rows = []
+    for (op, backend, why, message, rule, times), found in groups.items():
+        seconds = sum(
+            report.parts[part].cost.seconds or 0.0 for part in {part for part, _ in found}
+        )
+        regions = len({candidate for _, candidate in found}) if why == "slower" else 0
+        there, here = times
+        count = len(found)
+        rows.append(Unplaced(op, backend, why, message, rule, count, seconds, there, here, regions))
     return sorted(rows, key=lambda row: (-row.seconds, row.op))
 
 
@@ -228,10 +221,3 @@ def _times(reason: Reason, graph: FunctionGraph) -> tuple[float, float]:
     if reason.why != "slower" or reason.candidate is None or reason.instead_seconds is None:
         return 0.0, 0.0
     return graph.costed[reason.candidate].cost.seconds or 0.0, reason.instead_seconds
-
-
-def _row(key: tuple, group: _Group, report: FunctionReport) -> Unplaced:
-    op, backend, why, message, rule, there, here = key
-    seconds = sum(report.parts[part].cost.seconds or 0.0 for part in group.parts)
-    regions = len(group.candidates) if why == "slower" else 0
-    return Unplaced(op, backend, why, message, rule, group.operators, seconds, there, here, regions)

@@ -16,7 +16,7 @@ from tvm import relay
 from tvm._ffi import get_global_func, register_object
 
 from ..files.records import read_json
-from .handle import IndexSet, OpKind, TensorType, View, call, ints
+from .handle import IndexSet, OpKind, TensorType, View, call, fact, ints
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,16 +56,6 @@ class Node:
         return self.summary
 
 
-@dataclasses.dataclass(frozen=True)
-class GraphFields:
-    """Facts of a DataflowGraph, as C++ tells them; its properties say what each is."""
-
-    size: int
-    result: int
-    placeable: IndexSet
-    summary: str
-
-
 @register_object("collage.DataflowGraph")
 class DataflowGraph(View):
     """One Relay function as flat arrays over its post-dfs order; what all rules and the search see.
@@ -74,7 +64,10 @@ class DataflowGraph(View):
     """
 
     __slots__ = ()
-    RECORD = GraphFields
+
+    size: int = fact("how many nodes it has")
+    result: int = fact("the node that the function returns")
+    placeable: IndexSet = fact("the nodes that a cover must place")
 
     def __len__(self) -> int:
         return self._fields.size
@@ -89,16 +82,6 @@ class DataflowGraph(View):
     def function(self) -> relay.Function:
         """Return the function that was imported."""
         return call("Function", self)
-
-    @property
-    def result(self) -> int:
-        """Return the node that the function returns."""
-        return self._fields.result
-
-    @property
-    def placeable(self) -> IndexSet:
-        """Return the nodes that a cover must place."""
-        return self._fields.placeable
 
     @functools.cached_property
     def _described(self) -> dict[str, Any]:
@@ -176,23 +159,6 @@ class NestedSubGraph:
     attrs: dict[str, Any]
 
 
-@dataclasses.dataclass(frozen=True)
-class SubGraphFields:
-    """Facts of a SubGraph, as C++ tells them; its properties say what each is."""
-
-    inside: IndexSet
-    entries: IndexSet
-    exits: IndexSet
-    inputs: IndexSet
-    outputs: IndexSet
-    constants: IndexSet
-    nested: tuple[NestedSubGraph, ...]
-    kind: OpKind
-    depth: int
-    has_taps: bool
-    summary: str
-
-
 @register_object("collage.SubGraph")
 class SubGraph(View):
     """A set of placeable nodes of one graph, with what crosses its border.
@@ -201,64 +167,28 @@ class SubGraph(View):
     """
 
     __slots__ = ()
-    RECORD = SubGraphFields
+
+    inside: IndexSet = fact(
+        "its nodes; constants, variables and operators are reached from them, never members"
+    )
+    entries: IndexSet = fact("inside nodes that read an input")
+    exits: IndexSet = fact("inside nodes that are read outside or are the function's result")
+    inputs: IndexSet = fact("outside nodes that are read, constants and callees left out")
+    outputs: IndexSet = fact("outside nodes that read an exit")
+    constants: IndexSet = fact(
+        "the constants that are read; they are bound into the exported function"
+    )
+    nested: tuple[NestedSubGraph, ...] = fact("its composites, by first node")
+    kind: OpKind = fact(
+        "the strongest kind inside; tuples of tensors and projections count as injective"
+    )
+    depth: int = fact("the calls on the longest path inside")
+    has_taps: bool = fact("whether an exit also feeds an inside node")
 
     @property
     def graph(self) -> DataflowGraph:
         """Return the graph whose nodes it holds."""
         return call("GraphOf", self)
-
-    @property
-    def inside(self) -> IndexSet:
-        """Return its nodes; constants, variables and operators are reached from them, never
-        members."""
-        return self._fields.inside
-
-    @property
-    def entries(self) -> IndexSet:
-        """Return inside nodes that read an input."""
-        return self._fields.entries
-
-    @property
-    def exits(self) -> IndexSet:
-        """Return inside nodes that are read outside or are the function's result."""
-        return self._fields.exits
-
-    @property
-    def inputs(self) -> IndexSet:
-        """Return outside nodes that are read, constants and callees left out."""
-        return self._fields.inputs
-
-    @property
-    def outputs(self) -> IndexSet:
-        """Return outside nodes that read an exit."""
-        return self._fields.outputs
-
-    @property
-    def constants(self) -> IndexSet:
-        """Return the constants that are read; they are bound into the exported function."""
-        return self._fields.constants
-
-    @property
-    def nested(self) -> tuple[NestedSubGraph, ...]:
-        """Return its composites, by first node."""
-        return self._fields.nested
-
-    @property
-    def kind(self) -> OpKind:
-        """Return the strongest kind inside; tuples of tensors and projections count as
-        injective."""
-        return self._fields.kind
-
-    @property
-    def depth(self) -> int:
-        """Return the calls on the longest path inside."""
-        return self._fields.depth
-
-    @property
-    def has_taps(self) -> bool:
-        """Return whether an exit also feeds an inside node."""
-        return self._fields.has_taps
 
     def __len__(self) -> int:
         return len(self._fields.inside)

@@ -7,8 +7,10 @@ from __future__ import annotations
 import dataclasses
 import enum
 import functools
+import operator
+import typing
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tvm._ffi import get_global_func
 from tvm.runtime import Object
@@ -16,12 +18,32 @@ from tvm.runtime import Object
 from ..files.records import read_json
 
 
+class Fact(NamedTuple):
+    """A property of a View that C++ tells."""
+
+    meaning: str
+
+
+def fact(meaning: str) -> Any:
+    """Return what stands for a property of a View, of the type that it is annotated with."""
+    return Fact(meaning)
+
+
 class View(Object):
     """A handle on an object of the C++ library, whose fields are fetched at their first use."""
 
     __slots__ = ("__dict__",)
 
-    RECORD: ClassVar[type]  # what C++ tells of such an object (border.schema.json)
+    RECORD: ClassVar[type]  # the facts that C++ tells of such an object (border.schema.json)
+
+    def __init_subclass__(cls) -> None:
+        kinds = typing.get_type_hints(cls)
+        facts = {name: fact for name, fact in vars(cls).items() if isinstance(fact, Fact)}
+        fields = [(name, kinds[name]) for name in facts]
+        record = f"{cls.__name__}Fields"
+        cls.RECORD = dataclasses.make_dataclass(record, [*fields, ("summary", str)], frozen=True)
+        for name, fact in facts.items():
+            setattr(cls, name, property(operator.attrgetter(f"_fields.{name}"), doc=fact.meaning))
 
     @functools.cached_property
     def _fields(self) -> Any:

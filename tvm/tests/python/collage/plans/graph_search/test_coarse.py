@@ -8,7 +8,7 @@ from relay_text import HOST, is_external, make_backend, parse
 from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.plans.graph_search import coarse_plans
-from tvm.relay.collage.plans.graph_search.coarse import SLACK
+from tvm.relay.collage.plans.graph_search.space import SLACK
 from tvm.relay.collage.plans.names import is_single
 from tvm.relay.collage.plans.placement.replay import rewrite
 from tvm.relay.collage.plans.run_pass import partition

@@ -10,24 +10,24 @@ import random
 
 import pytest
 from json_schema import errors
-from placement_nets import optimized
+from placement_nets import optimized_once
 from tree import ROOT
 from tvm.relay import collage
 from tvm.relay.collage import PlacementError
-from tvm.relay.collage.plans.placement import Placement, file, save_placement
-from tvm.relay.collage.plans.placement.json_form import from_json, schema, to_json
+from tvm.relay.collage.files import text as files_text
+from tvm.relay.collage.plans.placement.types import from_json, schema
 
 SCHEMA = ROOT / "docs" / "placement.schema.json"
 
 
-@pytest.fixture
-def placement(monkeypatch):
-    return optimized(monkeypatch).placement
+@pytest.fixture(scope="module")
+def placement():
+    return optimized_once().placement
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def value(placement):
-    return json.loads(json.dumps(to_json(placement)))
+    return json.loads(json.dumps(placement.to_json()))
 
 
 def refused(path):
@@ -62,7 +62,7 @@ def test_the_summary_is_one_line(placement):
 
 
 def test_a_file_of_before_costs_had_flags_is_read(placement, tmp_path):
-    value = to_json(placement)
+    value = placement.to_json()
     for function in value["functions"]:
         for part in function["parts"]:
             assert part["cost"].pop("flags") == ()
@@ -96,7 +96,7 @@ ATTRS = {
 def test_attributes_of_composites_survive(placement, tmp_path):
     saved = with_attrs(placement, **ATTRS)
     saved.save(tmp_path / "net.json")
-    assert errors(schema(Placement), json.loads((tmp_path / "net.json").read_text())) == []
+    assert errors(schema(), json.loads((tmp_path / "net.json").read_text())) == []
     loaded = collage.load_placement(tmp_path / "net.json")
     assert loaded == saved
     attrs = loaded.function("main").parts[0].composites[0].attrs
@@ -132,18 +132,13 @@ def test_an_attribute_that_no_file_can_hold_is_refused_before_it_is_written(
 
 @pytest.mark.parametrize("text", ["1e999", "9223372036854775808", "1" * 400])
 def test_numbers_that_are_too_large(value, tmp_path, text):
-    value["functions"][0]["parts"][0]["cost"]["seconds"] = "HERE"
+    value = changed(value, ("functions", 0, "parts", 0, "cost", "seconds"), "HERE")
     (tmp_path / "net.json").write_text(json.dumps(value).replace('"HERE"', text))
     assert ".cost.seconds must be a number, not " in refused(tmp_path / "net.json")
 
 
 def test_the_schema_in_the_docs_is_what_the_code_reads():
-    assert json.loads(SCHEMA.read_text()) == schema(Placement)
-
-
-def test_saved_files_follow_the_schema(placement, tmp_path):
-    placement.save(tmp_path / "net.json")
-    assert errors(schema(Placement), json.loads((tmp_path / "net.json").read_text())) == []
+    assert json.loads(SCHEMA.read_text()) == schema()
 
 
 def places(value, path=()):
@@ -171,18 +166,18 @@ def changed(value, path, new):
 def test_reader_and_schema_refuse_the_same(value):
     rng = random.Random(0)
     spots = [path for path, _ in places(value) if path]
-    counts = {True: 0, False: 0}
-    for _ in range(600):
+    rules, counts = schema(), {True: 0, False: 0}
+    for _ in range(300):
         new = rng.choice([..., None, 0, -1, 3, 0.5, "", "measured", "0" * 16, [], {}, True, ["x"]])
         trial = changed(value, rng.choice(spots), new)
-        follows = errors(schema(Placement), trial) == []
+        follows = errors(rules, trial) == []
         counts[follows] += 1
         if follows:
-            from_json(Placement, trial)
+            from_json(trial)
         else:
             with pytest.raises(PlacementError):
-                from_json(Placement, trial)
-    assert min(counts.values()) > 50
+                from_json(trial)
+    assert min(counts.values()) > 25
 
 
 @pytest.mark.parametrize("field", ["plan", "made_with", "functions"])
@@ -218,7 +213,7 @@ def test_a_file_cut_off_anywhere_is_refused_and_stays(placement, tmp_path):
     path = tmp_path / "net.json"
     placement.save(path)
     whole = path.read_bytes()
-    for size in [*range(0, len(whole) - 2, 97), len(whole) - 3]:
+    for size in [*range(0, len(whole) - 2, 499), len(whole) - 3]:
         path.write_bytes(whole[:size])
         assert "is cut off or no JSON" in refused(path)
         assert path.read_bytes() == whole[:size]
@@ -240,9 +235,9 @@ def test_a_file_that_is_not_there_or_a_folder(tmp_path):
 
 def test_where_nothing_can_be_written(placement, tmp_path):
     with pytest.raises(PlacementError, match="x.json' cannot be written: No such file"):
-        save_placement(placement, tmp_path / "none" / "x.json")
+        placement.save(tmp_path / "none" / "x.json")
     with pytest.raises(PlacementError, match="cannot be written: Is a directory"):
-        save_placement(placement, tmp_path)
+        placement.save(tmp_path)
 
 
 def test_saving_is_all_or_nothing(placement, tmp_path, monkeypatch):
@@ -252,10 +247,10 @@ def test_saving_is_all_or_nothing(placement, tmp_path, monkeypatch):
     def fail(descriptor):
         raise OSError(errno.ENOSPC, "disk full")
 
-    monkeypatch.setattr(file.os, "fsync", fail)
+    monkeypatch.setattr(files_text.os, "fsync", fail)
     with pytest.raises(PlacementError, match="net.json' cannot be written: disk full"):
-        save_placement(placement, path)
+        placement.save(path)
     assert path.read_text() == "the old one" and os.listdir(tmp_path) == ["net.json"]
     monkeypatch.undo()
-    save_placement(placement, path)
+    placement.save(path)
     assert collage.load_placement(path) == placement and os.listdir(tmp_path) == ["net.json"]

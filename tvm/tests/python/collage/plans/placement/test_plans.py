@@ -1,18 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whatever plan ships has a placement that gives it again: in each executor, and saved from it."""
 
+import functools
 import math
 
 import numpy as np
 import pytest
 import tvm
 from onednn_nets import run
-from placement_nets import NET, TARGETS, net, optimized
+from placement_nets import NET, TARGETS, net, optimized, optimized_once
 from relay_text import HOST, PLAIN, assert_same_outputs, is_external
 from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, ExecutorError, PlacementError, optimizer
+from tvm.relay.collage import CollageOptions, PlacementError, optimizer
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, build_vm, prepare
 from tvm.relay.collage.costs.kernel import with_kernels
@@ -63,31 +64,23 @@ def small_parts_only():
     return FunctionCosts(seconds_of)
 
 
-@pytest.mark.parametrize("text", [NET, BRANCHES])
-@pytest.mark.parametrize("plan", ["tvm", "dnnl", "collage", "collage-merged"])
-def test_each_plan_that_ships_is_replayed(fakes, plan, text, tmp_path, monkeypatch):
-    if plan == "collage-merged":
-        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: small_parts_only())
-        text = JOINED
-    fakes["winner"] = plan
-    mod, params = net(text)
+def test_parts_that_are_joined_after_the_search_ship_and_are_replayed(fakes, tmp_path, monkeypatch):
+    """As the pass itself joins them, though it ran once; kernels are chosen after it."""
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: small_parts_only())
+    fakes["winner"] = plan = "collage-merged"
+    mod, params = net(JOINED)
     result = collage.optimize(mod, params, TARGETS)
     assert result.plan == plan and result.mod.same_as(fakes["plans"][plan])
-    again = replayed(result, tmp_path / "net.json", text)
+    again = replayed(result, tmp_path / "net.json", JOINED)
     assert again.plan == plan and tvm.ir.structural_equal(again.mod, result.mod)
     parts = [part for part in again.placement.function("main").parts if part.is_primitive]
-    assert bool(parts) == (plan != "tvm")
     assert_same_outputs(fakes["plans"]["tvm"], again.mod)
-    if plan == "collage-merged":
-        joined = [part.cost for part in parts if len(part.composites) > 1]
-        assert [cost.message for cost in joined] == [
-            "joined from neighbouring parts after the search"
-        ]
-        # As the pass itself joins them, though it ran once; kernels are chosen after it.
-        prepared, targets = fakes["plans"]["tvm"], parse_targets(TARGETS)
-        passed = optimizer.partition(prepared, targets, small_parts_only(), merge_parts=True)
-        passed = with_kernels(passed, again.placement.kernels)
-        assert tvm.ir.structural_equal(passed, result.mod)
+    joined = [part.cost.message for part in parts if len(part.composites) > 1]
+    assert joined == ["joined from neighbouring parts after the search"]
+    prepared, targets = fakes["plans"]["tvm"], parse_targets(TARGETS)
+    passed = optimizer.partition(prepared, targets, small_parts_only(), merge_parts=True)
+    passed = with_kernels(passed, again.placement.kernels)
+    assert tvm.ir.structural_equal(passed, result.mod)
 
 
 def test_what_is_computed_once_is_placed_once_and_replayed(tmp_path, monkeypatch):
@@ -102,9 +95,8 @@ def test_what_is_computed_once_is_placed_once_and_replayed(tmp_path, monkeypatch
     assert_same_outputs(prepare(mod, params, HOST), again.mod)
 
 
-@pytest.mark.parametrize("text", [BRANCHES, COMMON])
-def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
-    mod, params = net(text)
+def test_plans_of_the_search_of_whole_plans_are_replayed(tmp_path):
+    mod, params = net(COMMON)
     with tvm.transform.PassContext(opt_level=3):
         prepared, targets = prepare(mod, params, HOST), parse_targets(TARGETS)
         estimator = small_parts_only()
@@ -123,15 +115,6 @@ def test_plans_of_the_search_of_whole_plans_are_replayed(text, tmp_path):
             assert tvm.ir.structural_equal(again.mod, found.modules[name])
 
 
-def test_a_host_alone_has_a_placement_without_parts(tmp_path):
-    mod, params = net()
-    result = collage.optimize(mod, params, "llvm")
-    result.save_placement(tmp_path / "net.json")
-    again = collage.optimize(mod, params, "llvm", placement=tmp_path / "net.json")
-    assert again.plan == "tvm" and tvm.ir.structural_equal(again.mod, result.mod)
-    assert again.placement.functions[0].parts == ()
-
-
 def test_a_result_made_by_hand_has_none():
     mod, params = net()
     result = collage.Result(mod, tvm.target.Target("llvm"), "mine", None, [], {})
@@ -142,20 +125,26 @@ def test_a_result_made_by_hand_has_none():
 # Executors, from a file alone.
 
 
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory):
+    path = tmp_path_factory.mktemp("saved") / "net.json"
+    optimized_once().save_placement(path)
+    x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
+    library = build_library(prepare(*net(), PLAIN), PLAIN)
+    return str(path), x, run(library, {"x": x})[0]
+
+
 @pytest.fixture
-def saved(monkeypatch, tmp_path):
-    """The option that names the file of a search, and what TVM alone gives on an input."""
-    optimized(monkeypatch).save_placement(tmp_path / "net.json")
+def saved(monkeypatch, searched):
+    """The file of a search, an input, and what TVM alone gives on it; nothing is measured then."""
+    path, x, expected = searched
 
     def fail(*_, **__):
         raise AssertionError("a replay measures nothing")
 
     for name in ("CostEstimator", "decide", "open_session"):
         monkeypatch.setattr(optimizer, name, fail)
-    mod, params = net()
-    x = np.random.default_rng(1).standard_normal((1, 4, 8, 8)).astype("float32")
-    library = build_library(prepare(mod, params, PLAIN), PLAIN)
-    return str(tmp_path / "net.json"), x, run(library, {"x": x})[0]
+    return path, x, expected
 
 
 def replaying(path):
@@ -171,44 +160,32 @@ def external_symbols(result):
     return [var.name_hint for var in result.mod.get_global_vars() if "dnnl" in var.name_hint]
 
 
-def test_relay_build(saved):
+def by_build(mod, params):
+    library = relay.build(mod, target=TARGETS, params=params)
+    return library.collage, lambda x: run(library, {"x": x})[0]
+
+
+def by_vm(mod, params):
+    executable = relay.vm.compile(mod, target=TARGETS, params=params)
+    machine = VirtualMachine(executable, tvm.cpu())
+    return executable.collage, lambda x: machine.invoke("main", x).numpy()
+
+
+def by_executor(kind, mod, params):
+    executor = relay.create_executor(kind, mod, tvm.cpu(), TARGETS, params)
+    return executor.collage, lambda x: executor.evaluate()(x).numpy()
+
+
+@pytest.mark.parametrize(
+    "entry", [by_build, by_vm, *(functools.partial(by_executor, kind) for kind in ("graph", "vm"))]
+)
+def test_whoever_builds_replays_the_file_that_the_option_names(entry, saved):
     path, x, expected = saved
-    mod, params = net()
     with replaying(path):
-        library = relay.build(mod, target=TARGETS, params=params)
-    assert_close(run(library, {"x": x})[0], expected)
-    assert library.collage.plan == "collage" and len(external_symbols(library.collage)) >= 2
-    assert library.collage.placement == collage.load_placement(path)
-
-
-def test_vm_compile(saved):
-    path, x, expected = saved
-    mod, params = net()
-    with replaying(path):
-        executable = relay.vm.compile(mod, target=TARGETS, params=params)
-    assert_close(VirtualMachine(executable, tvm.cpu()).invoke("main", x).numpy(), expected)
-    assert len(external_symbols(executable.collage)) >= 2
-
-
-@pytest.mark.parametrize("kind", ["graph", "vm"])
-def test_create_executor(kind, saved):
-    path, x, expected = saved
-    mod, params = net()
-    with replaying(path):
-        executor = relay.create_executor(kind, mod, tvm.cpu(), TARGETS, params)
-    assert_close(executor.evaluate()(x).numpy(), expected)
-    assert len(external_symbols(executor.collage)) >= 2
-
-
-def test_aot_is_refused_by_name(saved):
-    path, _, _ = saved
-    mod, params = net()
-    aot = relay.backend.Executor("aot")
-    with replaying(path), pytest.raises(ExecutorError, match="the aot executor cannot call parts"):
-        relay.build(mod, target=TARGETS, params=params, executor=aot)
-    options = {"executor": aot}
-    with pytest.raises(ExecutorError, match="the aot executor cannot call parts"):
-        collage.optimize(mod, params, TARGETS, placement=path, build_options=options)
+        result, outputs_of = entry(*net())
+    assert_close(outputs_of(x), expected)
+    assert result.plan == "collage" and len(external_symbols(result)) >= 2
+    assert result.placement == collage.load_placement(path)
 
 
 def test_the_guard_and_measuring_options_do_not_matter(saved):

@@ -1,23 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placements of all plans together: any of them comes back, and is replayed, as it was."""
 
+import copy
 import dataclasses
 import json
 
 import pytest
 import tvm
-from placement_nets import TARGETS, net, optimized
-from tvm.relay import collage
-from tvm.relay.collage import CollageOptions, PlacementError
+from placement_nets import TARGETS, net, optimized_once
+from tvm.relay.collage import PlacementError
+from tvm.relay.collage.backends.targets import parse_targets
+from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.files.records import read
+from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.placement import Composite, SeenPlans
 from tvm.relay.collage.plans.placement.seen import can_be_saved
+from tvm.relay.collage.tuning import TuningRecords
 
 
 @pytest.fixture(scope="module")
 def result():
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        yield optimized(monkeypatch)
+    return optimized_once()
 
 
 def test_each_plan_comes_back_from_json_as_it_was(result):
@@ -31,28 +34,13 @@ def test_each_plan_comes_back_from_json_as_it_was(result):
         assert again.placement(name) == placement
 
 
-def test_plans_share_their_parts():
-    first, other = optimized_placement(), optimized_placement()
+def test_plans_share_their_parts(result):
+    first = result.placement
+    other = copy.deepcopy(first)
     seen = SeenPlans.of({"first": first, "other": other})
     [main] = seen.functions
     assert len(main.parts) == len(first.function("main").parts)
     assert [plan.parts for plan in seen.plans] == [{"main": tuple(range(len(main.parts)))}] * 2
-
-
-def optimized_placement():
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        return optimized(monkeypatch).placement
-
-
-def test_a_plan_that_did_not_ship_is_saved_and_replayed(result, tmp_path):
-    assert result.plan == "collage"
-    result.save_placement(tmp_path / "tvm.json", plan="tvm")
-    mod, params = net()
-    again = collage.optimize(
-        mod, params, TARGETS, CollageOptions(guard=False), placement=tmp_path / "tvm.json"
-    )
-    assert again.plan == "tvm" and len(again.mod.functions) == 1
-    assert again.placements.names() == ["tvm"]
 
 
 def test_a_plan_that_is_none_is_refused_by_the_names_that_there_are(result, tmp_path):
@@ -65,8 +53,8 @@ def test_a_plan_that_is_none_is_refused_by_the_names_that_there_are(result, tmp_
     assert not list(tmp_path.iterdir())
 
 
-def test_what_no_file_can_hold_is_left_out():
-    placement = optimized_placement()
+def test_what_no_file_can_hold_is_left_out(result):
+    placement = result.placement
     assert can_be_saved(placement)
     [main] = placement.functions
     part = dataclasses.replace(main.parts[0], composites=(Composite("c", (), {"a": float("nan")}),))
@@ -90,17 +78,12 @@ def test_no_placements_are_no_functions():
     assert SeenPlans.of({}) == SeenPlans() and SeenPlans().names() == []
 
 
-def test_trials_of_a_search_are_plans_too():
-    from tvm.relay.collage.backends.targets import parse_targets
-    from tvm.relay.collage.compile import prepare
-    from tvm.relay.collage.plans.competing import Plans
-    from tvm.relay.collage.tuning import TuningRecords
-
+def test_trials_of_a_search_are_plans_too(result):
     mod, params = net()
     targets = parse_targets(TARGETS)
     with tvm.transform.PassContext(opt_level=3):
         plans = Plans(prepare(mod, params, targets.host, opt_level=None), targets)
-        parts = list(optimized_placement().function("main").parts)
+        parts = list(result.placement.function("main").parts)
         plans.add_tried({"trial-1": {"main": parts}})
         made = plans.maker("trial-1", TuningRecords())()
     assert made.plan == "trial-1" and list(made.function("main").parts) == parts

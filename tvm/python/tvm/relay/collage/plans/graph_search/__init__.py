@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
-from .coarse import coarse_plans
 from .decide import Limits
 from .guard import GuardOptions, GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
-from .search import GraphSearch, GraphSearchOptions, search_plans
-from .space import PlanSpace
+from .search import GraphSearch, KnownPlans, search_plans
+from .space import PlanSpace, coarse_plans
 
 __all__ = [
     "EndToEnd",
@@ -16,7 +15,7 @@ __all__ = [
     "GuardUnavailable",
     "Limits",
     "PlanSpace",
-    "GraphSearchOptions",
+    "KnownPlans",
     "choose",
     "coarse_plans",
     "guard",

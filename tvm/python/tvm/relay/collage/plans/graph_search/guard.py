@@ -62,16 +62,6 @@ class GuardResult:
         """Return the comparison of one plan. KeyError for a name that took no part."""
         return {item.name: item for item in self.comparisons}[name]
 
-    def with_equals(self, same_as: Mapping[str, str]) -> GuardResult:
-        """Return it with further plans, each equal to the plan that it maps to and shown behind
-        it."""
-        rows = []
-        for item in self.comparisons:
-            equals = [name for name, other in same_as.items() if other == item.name]
-            rows += [item, *(dataclasses.replace(item, name=n, same_as=item.name) for n in equals)]
-        libraries = _Shared(self.libraries, same_as)
-        return dataclasses.replace(self, comparisons=rows, libraries=libraries)
-
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class GuardOptions:
@@ -156,15 +146,26 @@ def guard(
         slow = [name for name, status in ran.items() if status == CostStatus.TIMEOUT]
         text = "; ".join(filter(None, (str(error), advice)))
         raise GuardUnavailable(text, set(ran) - set(slow)) from error
-    modules = {name: plans[name] for name in libraries}
     library = None if how.ship else libraries[winner]  # None of a fork's
-    kept = _Libraries(modules, how, winner, library)
+    own = {name: name for name in libraries}
+    own |= {name: other for name, other in same_as.items() if other in libraries}
+    kept = _Libraries({name: plans[name] for name in libraries}, own, how, (winner, library))
     used = {item.name: item for item in comparisons}[winner].reference
     wanted = ORIGINAL if how.truth else reference
     unverified = _why_unverified(comparisons, winner, used, wanted, advice)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
-    return GuardResult(comparisons, winner, kept, used, unverified).with_equals(same_as)
+    return GuardResult(_with_equals(comparisons, same_as), winner, kept, used, unverified)
+
+
+def _with_equals(comparisons: Iterable[Comparison], same_as: Mapping[str, str]) -> list[Comparison]:
+    """Return comparisons with further plans, each equal to the plan that it maps to and shown
+    behind it."""
+    rows = []
+    for item in comparisons:
+        equals = [name for name, other in same_as.items() if other == item.name]
+        rows += [item, *(dataclasses.replace(item, name=n, same_as=item.name) for n in equals)]
+    return rows
 
 
 def _of_trader(item: Comparison, remark: str | None) -> Comparison:
@@ -219,48 +220,29 @@ def _why_unverified(
 
 
 class _Libraries(Mapping):
-    """Libraries by plan: one is kept, once it is there, the others are built again; in the guard's
-    PassContext."""
+    """Libraries by plan, of equal plans the same: one is kept, once it is there, the others are
+    built again; in the guard's PassContext."""
 
     def __init__(
         self,
         modules: Mapping[str, tvm.IRModule],
+        own: Mapping[str, str],
         how: EndToEnd,
-        kept: str,
-        library: tvm.runtime.Module,
+        kept: tuple[str, Any],
     ) -> None:
-        self._modules, self._kept, self._library = modules, kept, library
+        self._modules, self._own, (self._kept, self._library) = modules, own, kept
         self._build, self._telling = how.ship or how.build, how.telling
         self._context = tvm.transform.PassContext.current()
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, plan: str) -> Any:
+        name = self._own[plan]
         if name == self._kept and self._library is not None:
             return self._library
-        module = self._modules[name]
         with self._context, self._telling(name):
-            library = self._build(module)
+            library = self._build(self._modules[name])
         if name == self._kept:
             self._library = library
         return library
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._modules)
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-
-class _Shared(Mapping):
-    """Libraries by plan, some plans' being those of the plans that they are equal to."""
-
-    def __init__(self, libraries: Mapping[str, Any], same_as: Mapping[str, str]) -> None:
-        self._libraries = libraries
-        self._own = {name: name for name in libraries}
-        # Not by `in libraries`, which would build it.
-        self._own |= {name: other for name, other in same_as.items() if other in self._own}
-
-    def __getitem__(self, name: str) -> Any:
-        return self._libraries[self._own[name]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._own)

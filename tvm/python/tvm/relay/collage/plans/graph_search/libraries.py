@@ -52,6 +52,10 @@ class GuardUnavailable(Exception):
         self.failed = failed
 
 
+class _NotMadeError(Exception):
+    """A plan has no library, or this no file; the message says why."""
+
+
 class Inputs(NamedTuple):
     """Arrays by name; how many sets of them are stacked there (0: one, which is not), and whether
     any of them is made up."""
@@ -158,20 +162,58 @@ class EndToEnd:
         """
         if self.limit.is_set and weights is None:
             return self._make_in_forks(plans, folder, on_plan)
-        built, failures = build_all(plans, self.build, on_plan)
-        files, unlinked = link_all(built, folder, self.compiler, weights)
-        return files, [*failures, *unlinked], {name: built[name] for name in files}
+        files, failures, libraries = {}, [], {}
+        for index, (name, module) in enumerate(plans.items()):
+            on_plan(name, index)
+            file = os.path.join(folder, f"plan_{index}.so")
+            try:
+                library = self._library_of(name, module)
+                files[name] = self._linked(name, library, file, weights)
+                libraries[name] = library
+            except _NotMadeError as error:
+                cost = Cost.failed(CostStatus.COMPILE_FAILED, str(error))
+                failures.append(Comparison(name, cost))
+        return files, failures, libraries
+
+    def _library_of(self, name: str, module: tvm.IRModule) -> Any:
+        """Build a plan's library; _NotMadeError for one that does not build, which loses, no
+        more."""
+        try:
+            with machine_errors(f"plan {name} cannot be built"), phase("build"), interrupts_kept():
+                return self.build(module)
+        except (MemoryError, MachineError):
+            raise
+        except Exception as error:
+            raise _NotMadeError(last_line(error)) from error
+
+    def _linked(self, name: str, built: Any, file: str, weights: SharedWeights | None) -> Linked:
+        """Link a library's file; _NotMadeError for one that cannot be linked."""
+        library, options = exportable(built), {"cc": self.compiler} if self.compiler else {}
+        try:
+            with (
+                machine_errors(f"plan {name} cannot be linked"),
+                blaming_the_compiler(self.compiler),
+                phase("build"),
+            ):
+                if weights is not None:
+                    return Linked(file, weights.export(library, file, **options))
+                library.export_library(file, **options)
+                return Linked(file)
+        except MachineError:
+            raise
+        except Exception as error:
+            raise _NotMadeError(describe(error)) from error
 
     def _make_in_forks(
         self, plans: Mapping[str, tvm.IRModule], folder: str, on_plan: Callable[[str, int], None]
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
         def make(name: str, place: str) -> dict[str, Any]:
             os.mkdir(place)
-            built, failures = build_all({name: plans[name]}, self.build)
-            files, unlinked = link_all(built, place, self.compiler)
+            here = dataclasses.replace(self, limit=NO_LIMIT)
+            files, failures, _ = here.make_files({name: plans[name]}, place)
             return {
                 "files": list(files.values()),
-                "failures": [item.cost.to_json() for item in (*failures, *unlinked)],
+                "failures": [item.cost.to_json() for item in failures],
             }
 
         # The less TVM has to compile the sooner: what a plan leaves of its share of the time is for
@@ -241,62 +283,6 @@ class Scratch:
     sets: int = 0  # of inputs that are stacked there; 0: one, which is not
     truth: str = ""  # a file of right outputs, "" where nobody knows them
     exact: Callable[[], Sequence[np.ndarray] | None] | None = None  # computes outputs with 64 bits
-
-
-def build_all(
-    plans: Mapping[str, tvm.IRModule],
-    build: Callable[[tvm.IRModule], Any],
-    on_plan: Callable[[str, int], None] = lambda name, done: None,
-) -> tuple[dict[str, Any], list[Comparison]]:
-    """Libraries by plan, and a failed comparison for each plan that does not build."""
-    libraries, failures = {}, []
-    for done, (name, module) in enumerate(plans.items()):
-        on_plan(name, done)
-        try:
-            with (
-                machine_errors(f"plan {name} cannot be built"),
-                phase("build"),
-                interrupts_kept(),
-            ):
-                libraries[name] = build(module)
-        except (MemoryError, MachineError):
-            raise
-        except Exception as error:  # noqa: BLE001 - a plan that does not build loses, no more
-            failures.append(
-                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, last_line(error)))
-            )
-    return libraries, failures
-
-
-def link_all(
-    libraries: Mapping[str, Any], folder: str, compiler: str, weights: SharedWeights | None = None
-) -> tuple[dict[str, Linked], list[Comparison]]:
-    """Link files of libraries by plan; return them and a failed comparison for each that cannot be
-    linked."""
-    files: dict[str, Linked] = {}
-    failures = []
-    options = {"cc": compiler} if compiler else {}
-    for index, (name, built) in enumerate(libraries.items()):
-        library = exportable(built)
-        file = os.path.join(folder, f"plan_{index}.so")
-        try:
-            with (
-                machine_errors(f"plan {name} cannot be linked"),
-                blaming_the_compiler(compiler),
-                phase("build"),
-            ):
-                if weights is None:
-                    library.export_library(file, **options)
-                    files[name] = Linked(file)
-                else:
-                    files[name] = Linked(file, weights.export(library, file, **options))
-        except MachineError:
-            raise
-        except Exception as error:  # noqa: BLE001 - as one that does not build
-            failures.append(
-                Comparison(name, Cost.failed(CostStatus.COMPILE_FAILED, describe(error)))
-            )
-    return files, failures
 
 
 def make_inputs(

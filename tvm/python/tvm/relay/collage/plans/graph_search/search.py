@@ -2,26 +2,93 @@
 """Graph-level search: whole plans of a module, tried end to end, of which the best join the guard.
 
 It asks Search (genomes.py) for genomes, makes plans of them (space.py), has them measured (what the
-caller gives: trials.py) and tells. What a plan took is kept in the store as it is known, so a
-search that was killed goes on where it was. The same seed, store and trials give the same search.
+caller gives: trials.py) and tells. What a plan took is kept in the store, beside the costs of
+candidates, as it is known, so a search that was killed goes on where it was. The same seed, store
+and trials give the same search.
+
+Key in the store: the module without the values of weights, the plan's parts, and all that its build
+depends on: host target, options, tuning records, kernels, versions of backends, the plan beside
+which it was measured, samples and accuracy budget. Machine and TVM are in the key of every row.
 Test: plans/graph_search/test_search.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...costs.cost import Cost
+from ...costs.cost import Cost, CostStatus
+from ...options import CollageOptions
+from ...relay_util.external import WHOLE_PLAN
+from ...store import StoredCosts
 from .genomes import Genome, Search
-from .known import KnownPlans
 from .libraries import GuardUnavailable
 from .space import Parts, PlanSpace
 
 # So many times in a row only plans that are known already: the search ends.
 _MOST_REPEATS = 50
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanRow:
+    """A plan, as the store keeps its cost: it stands where a candidate would."""
+
+    hash: str
+    label: str
+    target: str
+    options: str
+
+    backend = WHOLE_PLAN
+    needs_caches = False  # all that its network touches is its own
+
+    def options_text(self) -> str:
+        return self.options
+
+    def Summary(self) -> str:
+        """Return one line for logs."""
+        return f"plan {self.hash[:8]} of {self.label}"
+
+
+class KnownPlans:
+    """The times of plans of one module, by the keys of PlanSpace; without a store it knows none.
+
+    module: what tells the module from others. options: what its builds depend on. is_quiet: asked
+    where a plan was measured beside other programs, which serves only while there are such.
+    """
+
+    def __init__(
+        self,
+        store: StoredCosts | None,
+        module: str,
+        target: str,
+        options: Mapping[str, Any],
+        is_quiet: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._store, self._module, self._target = store, module, target
+        self._is_quiet = is_quiet
+        self._options = json.dumps(options, sort_keys=True)
+
+    def look_up(self, key: str) -> Cost | None:
+        """Return the cost of a plan, None where it has to be measured."""
+        if self._store is None:
+            return None
+        return self._store.look_up([self._row(key, "")], self._is_quiet)[0]
+
+    def keep(self, key: str, label: str, cost: Cost) -> None:
+        """Commit a cost, unless it is the machine's fault, or a wrong result: that depends on the
+        values of weights as well."""
+        unkept = (CostStatus.MACHINE_FAULT, CostStatus.WRONG_RESULT)
+        if self._store and cost.status not in unkept:
+            self._store.keep(self._row(key, label), cost)
+
+    def _row(self, key: str, label: str) -> PlanRow:
+        text = f"{self._module} {key}"
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return PlanRow(digest, label, self._target, self._options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,27 +145,16 @@ class GraphSearch:
         }
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GraphSearchOptions:
-    """Options of a search of whole plans."""
-
-    strategy: str
-    population: int  # plans at a time
-    trials: int  # plans at most
-    seconds: float  # about so many for all
-    seed: int
-
-
 def search_plans(
     space: PlanSpace,
     measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
     known: KnownPlans,
-    options: GraphSearchOptions,
+    options: CollageOptions,
     *,
     clock: Callable[[], float] = time.monotonic,
     on_trials: Callable[[int], None] | None = None,
 ) -> GraphSearch:
-    """Try plans as the options say.
+    """Try plans as the options `graph_search` and `graph_search_...` say.
 
     `measure` answers for plans by key. The first seed of the space is the plan that the others are
     measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
@@ -108,16 +164,16 @@ def search_plans(
     search = Search(
         space.choices,
         space.seeds(),
-        options.strategy,
-        population=options.population,
-        seed=options.seed,
+        options.graph_search,
+        population=options.graph_search_population,
+        seed=options.graph_search_seed,
     )
     costs: dict[str, Cost] = {}
     parts_of: dict[str, Parts] = {}
     history: list[PlanTrial] = []
 
     def is_over() -> bool:
-        return clock() - began >= options.seconds
+        return clock() - began >= options.graph_search_seconds
 
     def next_plans(count: int) -> dict[str, list[Genome]]:
         """Genomes of plans that are new, by key; those of known plans are told at once."""
@@ -137,11 +193,13 @@ def search_plans(
         return found
 
     ended = "all trials were made"
-    while len(history) < options.trials:
+    while len(history) < options.graph_search_trials:
         if is_over():
             ended = "its time was over"
             break
-        batch = next_plans(min(options.population, options.trials - len(history)))
+        batch = next_plans(
+            min(options.graph_search_population, options.graph_search_trials - len(history))
+        )
         if not batch:
             ended = "its time was over" if is_over() else "it found no other plan"
             break
@@ -169,7 +227,7 @@ def search_plans(
     order = sorted(ran, key=lambda key: ran[key])
     base = history[0].cost.seconds if history else None
     return GraphSearch(
-        options.strategy,
+        options.graph_search,
         len(space.genes),
         tuple(history),
         base,

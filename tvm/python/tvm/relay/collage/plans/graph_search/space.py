@@ -6,7 +6,7 @@ than one backend can take; its allele says who should run it. The last gene says
 of one backend are joined. The cover search of the pass itself makes a plan of a genome (Replan in
 plan/replan.h): the cheapest cover that follows it as far as any does. So every genome is a plan
 that can run, with regions as large as the backends make them, and nothing needs repair.
-Test: plans/graph_search/test_space.py.
+Test: plans/graph_search/test_space.py, plans/graph_search/test_coarse.py.
 """
 
 from __future__ import annotations
@@ -14,16 +14,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..names import COARSE, COARSER
 from ..placement import PlacedPart
-from ..placement.describe import placed_parts
+from ..placement.replay import placed_parts
 from .genomes import Genome
 
 # Whoever is cheapest by the op-level costs.
 ANY = "any"
 APART, JOINED = "apart", "joined"
+# By how much the costs of a coarse plan may add up to more, by the plan's name.
+SLACK: Mapping[str, float] = {COARSE: 0.05, COARSER: 0.2}
+# Prices of a part, as shares of what the optimum costs.
+_PRICES = [1.5**-k for k in range(24, -1, -1)]
 
 # By function.
 Parts = dict[str, list[PlacedPart]]
@@ -122,19 +127,29 @@ class PlanSpace:
         """16 hex digits, equal for plans that are the same module: what TVM is left with, it fuses
         by itself."""
         rows = sorted(
-            (name, part.backend, part.nodes, part.is_primitive, _composites(part))
-            for name, found in parts.items()
-            for part in self._external(found)
+            (
+                name,
+                part.backend,
+                part.nodes,
+                part.is_primitive,
+                sorted((composite.name, composite.nodes) for composite in part.composites),
+            )
+            for name, part in self._external(parts)
         )
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def label_of(self, parts: Parts) -> str:
         """Name the plan for people, e.g. "3 dnnl, 1 openvino"."""
-        counts = Counter(p.backend for found in parts.values() for p in self._external(found))
+        counts = Counter(part.backend for _, part in self._external(parts))
         return ", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "tvm"
 
-    def _external(self, parts: Sequence[PlacedPart]) -> list[PlacedPart]:
-        return [part for part in parts if part.is_compiled and part.backend != self._host]
+    def _external(self, parts: Parts) -> list[tuple[str, PlacedPart]]:
+        return [
+            (name, part)
+            for name, found in parts.items()
+            for part in found
+            if part.is_compiled and part.backend != self._host
+        ]
 
 
 def plan_again(
@@ -149,5 +164,32 @@ def plan_again(
     return Replanned(**json.loads(str(replan(json.dumps(request._asdict())))))
 
 
-def _composites(part: PlacedPart) -> list[tuple[str, tuple[int, ...]]]:
-    return sorted((composite.name, composite.nodes) for composite in part.composites)
+def coarse_plans(replans: Replans) -> dict[str, Parts]:
+    """Return the parts by function of plans of fewer parts than the optimum, by their names, finest
+    first. One is left out that is no coarser than the one before it, or than the optimum.
+
+    The op-level search adds up what parts take alone. Each border costs more than that in the
+    network: threads of two libraries take turns, values leave the caches, a library that would have
+    fused across it cannot. What a border costs hangs on the network, so no number is charged: a few
+    plans of fewer parts join the guard, which measures them whole.
+    """
+    found: dict[str, Parts] = {}
+    rows = {name: list(_coarsest(replan)) for name, replan in replans.items()}
+    for k, plan in enumerate(SLACK, 1):
+        if any(each[k] != each[k - 1] for each in rows.values()):
+            found[plan] = {name: placed_parts(each[k]) for name, each in rows.items()}
+    return found
+
+
+def _coarsest(replan: Callable[[str], Any]) -> Iterator[list[Any]]:
+    """Yield the optimum's rows of parts, then for each slack those for the highest price of a part
+    at which the costs alone are within it: the plan is the cheapest for that price. Prices rise by
+    half each time."""
+    rows, seconds = plan_again(replan)
+    yield rows
+    plans = (plan_again(replan, part_seconds=price * seconds) for price in _PRICES)
+    plan = next(plans, None)
+    for slack in SLACK.values():
+        while plan and plan.seconds <= (1 + slack) * seconds:
+            rows, plan = plan.parts, next(plans, None)
+        yield rows

@@ -45,7 +45,7 @@ NONE = "none"
 # otherwise, and may be off by twice as much. If an output is off by more than the second figure,
 # too much of it is decided by rounding to judge anybody. All outputs have one tolerance, so errors
 # of theirs that differ by more than the third factor have none.
-_OTHER_ROUNDING, _MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
+_OTHER_ROUNDING, MOST_ROUNDING, _APART = 2.0, 0.2, 10.0
 # For each thing that is run or computed here: at most, and whatever the limit of time is.
 _SECONDS, _LEAST_SECONDS = 120.0, 10.0
 _TVM = "tvm"
@@ -90,8 +90,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         try:
             inputs = how.inputs_of(mod)
             file = _file_of(model, folder)
-            run = _Runs(inputs, folder, _seconds(how.limit))
-            by, names, outputs = run.file(file)
+            by, names, outputs = _run_file(file, inputs, folder, _seconds(how.limit))
         except (GuardUnavailable, Unsupported) as error:
             _logger.warning("outputs are not compared with the original's: %s", error)
             return Original(Agreement(why=str(error)), model=model)
@@ -114,7 +113,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
-            is_known = found <= _MOST_ROUNDING and found <= _APART * min(_errors(own, outputs))
+            is_known = found <= MOST_ROUNDING and found <= _APART * min(_errors(own, outputs))
             widened = truth._replace(tolerance=_OTHER_ROUNDING * found) if is_known else None
             return Original(Agreement(by, found, why), widened, model)
         raise OriginalError(
@@ -125,26 +124,28 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         )
 
 
-class _Runs:
-    """Runs files of models on the same inputs, each in a process of its own."""
+def _run_file(
+    file: str, inputs: Inputs, folder: str, seconds: float
+) -> tuple[str, list[str], list[np.ndarray]]:
+    """Run a model's file in a process of its own; return the runtime, the outputs' names where
+    these are known, and the outputs. Unsupported says why there are none."""
+    given, outputs = (os.path.join(folder, f"{name}.npz") for name in ("inputs", "outputs"))
+    save_arrays(given, inputs.arrays)
+    arguments = {"model": file, "inputs": given, "outputs": outputs, "sets": inputs.sets}
+    call = {"function": path_of(run_original), "arguments": arguments}
+    told = _in_worker("its runtime cannot run it", seconds, {"call": call})
+    return told["by"], told["names"], list(load_arrays(outputs).values())
 
-    def __init__(self, inputs: Inputs, folder: str, seconds: float) -> None:
-        self._sets, self._folder, self._seconds = inputs.sets, folder, seconds
-        self.inputs = os.path.join(folder, "inputs.npz")
-        save_arrays(self.inputs, inputs.arrays)
 
-    def file(self, file: str) -> tuple[str, list[str], list[np.ndarray]]:
-        """Run the file; return the runtime, and the outputs, with their names where these are
-        known. Unsupported says why there are none."""
-        outputs = os.path.join(self._folder, "outputs.npz")
-        arguments = {"model": file, "inputs": self.inputs, "outputs": outputs, "sets": self._sets}
-        worker = WorkerProcess()
-        try:
-            call = {"function": path_of(run_original), "arguments": arguments}
-            told = _value(worker.call("call", call, self._seconds), "its runtime cannot run it")
-        finally:
-            worker.kill()
-        return told["by"], told["names"], list(load_arrays(outputs).values())
+def _in_worker(cannot: str, seconds: float, commands: dict[str, dict[str, Any]]) -> Any:
+    """Return what a process answers to the last of the commands, each with its arguments."""
+    worker, value = WorkerProcess(), None
+    try:
+        for command, arguments in commands.items():
+            value = _value(worker.call(command, arguments, seconds), cannot)
+    finally:
+        worker.kill()
+    return value
 
 
 def _value(reply: Reply, cannot: str) -> Any:
@@ -189,13 +190,11 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
         _TVM, files[_TVM].library, file, mod_name=how.mod_name, sets=inputs.sets
     )
     outputs = os.path.join(folder, "own.npz")
-    request = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-    worker = WorkerProcess()
-    try:
-        for command, arguments in (("open", request), ("outputs", {"file": outputs})):
-            _value(worker.call(command, arguments, seconds), "TVM's library does not run")
-    finally:
-        worker.kill()
+    commands: dict[str, dict[str, Any]] = {
+        "open": {"factory": contestant.factory, "arguments": dict(contestant.arguments)},
+        "outputs": {"file": outputs},
+    }
+    _in_worker("TVM's library does not run", seconds, commands)
     return list(load_arrays(outputs).values())
 
 
@@ -238,11 +237,13 @@ def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float)
     """Return what of an ONNX file differs first, or why that is not known; "" where nothing
     does."""
     row = inputs.rows()[0]
-    run = _Runs(Inputs(row, 0, inputs.has_made_up), folder, seconds)
-    builder = MeasureOptions().builder
+    one_set, builder = Inputs(row, 0, inputs.has_made_up), MeasureOptions().builder
+
+    def run(model: str) -> list[np.ndarray]:
+        return _run_file(model, one_set, folder, seconds)[2]
 
     def look() -> str:
-        return first_difference(file, row, lambda f: run.file(f)[2], folder, builder, limit)
+        return first_difference(file, row, run, folder, builder, limit)
 
     try:
         found: str = _in_fork(look, seconds)

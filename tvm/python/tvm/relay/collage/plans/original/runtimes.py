@@ -140,7 +140,7 @@ def _imported(*names: str) -> Any:
     raise Unsupported(f"its runtime is not installed: pip install {package}")
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: object) -> list[Any]:
     """Return the tensors of tuples, lists and dicts."""
     fields = list(value.values()) if isinstance(value, dict) else value
     if not isinstance(fields, list | tuple):

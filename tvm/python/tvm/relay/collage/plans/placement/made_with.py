@@ -120,9 +120,6 @@ def _tuning_difference(used: TuningRecords, then: Tuning) -> str:
 
 
 def _feature_difference(now: MachineTraits, then: MachineTraits) -> str:
-    more = sorted(set(now.features) - set(then.features))
-    fewer = sorted(set(then.features) - set(now.features))
-    pieces = ([f"has {', '.join(more)}"] if more else []) + (
-        [f"lacks {', '.join(fewer)}"] if fewer else []
-    )
-    return " and ".join(pieces)
+    here, there = set(now.features), set(then.features)
+    sides = {"has": here - there, "lacks": there - here}
+    return " and ".join(f"{verb} {', '.join(sorted(more))}" for verb, more in sides.items() if more)

@@ -161,10 +161,9 @@ def _kernels_alone(
     prepared: tvm.IRModule, placement: Placement, host: tvm.target.Target, own_weights: bool
 ) -> list[CompiledKernel]:
     """Kernels of all parts that a backend runs; equal candidates are built once."""
-    options = MeasureOptions()
+    options, kernels = MeasureOptions(), placement.kernels
     built: dict[Any, list[CompiledKernel]] = {}
     found: list[CompiledKernel] = []
-    kernels = placement.kernels
     for _, mod, candidate in part_candidates(prepared, parts_of(placement), host, kernels):
         key = len(built) if own_weights else candidate.key()
         if key not in built:
@@ -224,13 +223,11 @@ def _take(
 def _take_borders(
     left: list[CompiledKernel], right: list[CompiledKernel]
 ) -> list[KernelDifference]:
-    found = [KernelDifference("border", (kernel,), ()) for kernel in left if _is_transform(kernel)]
-    found += [
-        KernelDifference("border", (), (kernel,)) for kernel in right if _is_transform(kernel)
-    ]
-    left[:] = [kernel for kernel in left if not _is_transform(kernel)]
-    right[:] = [kernel for kernel in right if not _is_transform(kernel)]
-    return found
+    taken = [[kernel for kernel in side if _is_transform(kernel)] for side in (left, right)]
+    for side in (left, right):
+        side[:] = [kernel for kernel in side if not _is_transform(kernel)]
+    found = [KernelDifference("border", (kernel,), ()) for kernel in taken[0]]
+    return found + [KernelDifference("border", (), (kernel,)) for kernel in taken[1]]
 
 
 def _take_moved_fields(left: list[CompiledKernel]) -> list[KernelDifference]:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A placement put onto a module again: checked, then rewritten by the pass's own C++; no measuring.
+"""A module as a placement knows it, and a placement put onto a module again: checked, then
+rewritten by the pass's own C++; no measuring.
 
 Precondition: the module is typed and prepared as the one that the placement was made for.
 Test: plans/placement/test_replay.py.
@@ -11,6 +12,7 @@ import dataclasses
 import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
@@ -18,15 +20,51 @@ from tvm.target import Target
 
 from ...costs.kernel import KernelChoice, with_kernels
 from ...errors import PlacementError
+from ...files.records import read, read_json
 from ...options import CollageOptions
 from ...options.named import option
 from ...relay_util.external import is_external, mark_lone_part, on_one_thread
 from ...tuning.from_options import given_records
-from .describe import describe_functions
 from .made_with import differences
-from .types import PlacedFunction, PlacedPart, Placement, SeenNode, load_placement
+from .types import (
+    Composite,
+    DescribedFunction,
+    PlacedFunction,
+    PlacedPart,
+    Placement,
+    SeenNode,
+    load_placement,
+)
 
 _logger = logging.getLogger(__name__)
+
+
+def describe_functions(mod: tvm.IRModule) -> list[PlacedFunction]:
+    """Describe the functions of a typed module that can be partitioned, by name, with keys and
+    without parts."""
+    can_be_partitioned = get_global_func("collage.view.CanBePartitioned")
+    describe = get_global_func("collage.DescribeFunction")
+    found = {
+        str(var.name_hint): read_json(DescribedFunction, describe(function))
+        for var, function in mod.functions_items()
+        if can_be_partitioned(function)
+    }
+    return [PlacedFunction(name, **vars(found[name]), parts=()) for name in sorted(found)]
+
+
+def placed_parts(rows: Sequence[Any]) -> list[PlacedPart]:
+    """Return the parts of a FunctionReport's `placement` or `merged`. Attributes stay as they are:
+    one that no file holds is refused when it is saved."""
+    return [
+        dataclasses.replace(
+            read(PlacedPart, {**row, "composites": ()}),
+            composites=tuple(
+                Composite(item["name"], tuple(item["nodes"]), item["attrs"])
+                for item in row["composites"]
+            ),
+        )
+        for row in rows
+    ]
 
 
 def apply_placement(

@@ -16,20 +16,15 @@ from ...costs.kernel import KernelChoice
 from ...errors import PlacementError, UnknownPlanError
 from ...files.records import described
 from ...options.named import option
-from .json_form import from_json, to_json
-from .types import KEY, MadeWith, PlacedFunction, PlacedPart, Placement, SeenNode
+from .types import MadeWith, PlacedFunction, PlacedPart, Placement, from_json
 
 Part = TypeVar("Part")  # a record, or its JSON value
 
 
 @dataclasses.dataclass(frozen=True)
-class SeenFunction:
+class SeenFunction(PlacedFunction):
     """A global function, and the parts that plans have of it."""
 
-    name: str = described("the global function")
-    key: str = described("hash of its structure, without the values of weights", **KEY)
-    weights: str = described("hash of the values of its weights", **KEY)
-    nodes: tuple[SeenNode, ...] = described("by index")
     parts: tuple[PlacedPart, ...] = described("of all plans, each once")
 
 
@@ -58,17 +53,28 @@ class SeenPlans:
         if not placements:
             return cls()
         first = next(iter(placements.values()))
-        tables: dict[str, _Table] = {f.name: _Table() for f in first.functions}
-        plans = []
-        for name, placement in placements.items():
-            parts = {f.name: tables[f.name].places(f.parts) for f in placement.functions}
-            made = (placement.made_with, placement.kernels, parts)
-            how = (placement.one_thread, placement.original)
-            plans.append(SeenPlan(name, *made, *how))
-        functions = (
-            SeenFunction(f.name, f.key, f.weights, f.nodes, tuple(tables[f.name].parts))
+        # By function, each part by all that is in it, which may hold lists.
+        tables: dict[str, dict[str, tuple[int, PlacedPart]]] = {f.name: {} for f in first.functions}
+
+        def place_of(function: str, part: PlacedPart) -> int:
+            table = tables[function]
+            return table.setdefault(repr(part), (len(table), part))[0]
+
+        plans = [
+            SeenPlan(
+                name,
+                made.made_with,
+                made.kernels,
+                {f.name: tuple(place_of(f.name, part) for part in f.parts) for f in made.functions},
+                made.one_thread,
+                made.original,
+            )
+            for name, made in placements.items()
+        ]
+        functions = [
+            SeenFunction(**{**vars(f), "parts": tuple(part for _, part in tables[f.name].values())})
             for f in first.functions
-        )
+        ]
         return cls(tuple(functions), tuple(plans))
 
     def names(self) -> list[str]:
@@ -80,13 +86,13 @@ class SeenPlans:
         if found is None:
             known = ", ".join(self.names()) or "none"
             raise UnknownPlanError(f"there is no plan {name!r}: the plans are {known}")
-        functions = tuple(
-            PlacedFunction(f.name, f.key, f.weights, f.nodes, tuple(parts))
-            for f in self.functions
-            for parts in [parts_at(f.parts, found.parts.get(f.name, ()), name, f.name)]
-        )
+        functions = []
+        for function in self.functions:
+            places = found.parts.get(function.name, ())
+            parts = parts_at(function.parts, places, name, function.name)
+            functions.append(PlacedFunction(**{**vars(function), "parts": tuple(parts)}))
         how = (found.one_thread, found.original)
-        return Placement(name, found.made_with, functions, found.kernels, *how)
+        return Placement(name, found.made_with, tuple(functions), found.kernels, *how)
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
@@ -108,24 +114,6 @@ def can_be_saved(placement: Placement) -> bool:
     the same of all plans, are not looked at: a search of whole plans may have tried hundreds."""
     functions = tuple(dataclasses.replace(f, nodes=()) for f in placement.functions)
     with contextlib.suppress(PlacementError):
-        from_json(Placement, to_json(dataclasses.replace(placement, functions=functions)))
+        from_json(dataclasses.replace(placement, functions=functions).to_json())
         return True
     return False
-
-
-class _Table:
-    """Parts, each once, in the order of their first appearance."""
-
-    def __init__(self) -> None:
-        self.parts: list[PlacedPart] = []
-        self._place_of: dict[str, int] = {}  # by all that is in a part, which may hold lists
-
-    def places(self, parts: Iterable[PlacedPart]) -> tuple[int, ...]:
-        """Return where these stand; add new ones at the end."""
-        return tuple(map(self._place, parts))
-
-    def _place(self, part: PlacedPart) -> int:
-        place = self._place_of.setdefault(repr(part), len(self.parts))
-        if place == len(self.parts):
-            self.parts.append(part)
-        return place

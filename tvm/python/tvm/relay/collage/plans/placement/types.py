@@ -1,24 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of a placement (RFC 0062's chosen partitions, with their costs), as plain data.
 
-The fields here are the file's format: json_form.py reads, writes and describes them from these
-classes alone. Test: plans/placement/test_file.py.
+The fields here are the format of a placement's file: JSON, written at once or not at all, a node, a
+part, a kernel a line. Test: plans/placement/test_file.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections import Counter
 from typing import Any, ClassVar
 
 from ...costs.cost import PartCost
 from ...costs.kernel import KernelChoice
-from ...files.records import Attribute, described
+from ...errors import PlacementError
+from ...files.json_schema import describe_class
+from ...files.kinds import PLACEMENT_FORMAT
+from ...files.records import Attribute, RecordError, described, read
+from ...files.text import parse_json, write_whole
 from ...machine.environment import MachineTraits
-from .file import read_placement_file, save_placement
-from .json_form import to_json
 
+# In each file; it changes with the meaning of any field.
+VERSION = 1
 KEY = {"pattern": "^[0-9a-f]{16}$"}
 NOT_NEGATIVE = {"minimum": 0}
 
@@ -167,12 +172,28 @@ class Placement:
         return {function.name: function for function in self.functions}[name]
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as JSON values, in the form of docs/placement.schema.json."""
-        return to_json(self)
+        """Return it as JSON values, in the form of docs/placement.schema.json (tuples are lists
+        there)."""
+        return {"format": PLACEMENT_FORMAT, "version": VERSION, **dataclasses.asdict(self)}
 
     def save(self, path: str | os.PathLike) -> None:
-        """Write the file, at once or not at all."""
-        save_placement(self, path)
+        """Write the file; another process sees the old one or the whole new one.
+
+        PlacementError when it cannot be written, and, before anything is written, when the file
+        could not be read again: an attribute of a composite may be what no file holds.
+        """
+        path, value = os.fspath(path), self.to_json()
+        try:
+            from_json(value)
+        except PlacementError as error:
+            text = f"the placement of plan {self.plan!r} cannot be saved: {error}"
+            raise PlacementError(text, "plan") from None
+        try:
+            write_whole(path, _text(value))
+        except OSError as error:
+            raise PlacementError(
+                f"placement file {path!r} cannot be written: {error.strerror}", "file"
+            ) from None
 
 
 def load_placement(path: str | os.PathLike) -> Placement:
@@ -181,4 +202,73 @@ def load_placement(path: str | os.PathLike) -> Placement:
     PlacementError says what is wrong with it; whether it fits a module and this machine is checked
     when it is replayed.
     """
-    return read_placement_file(Placement, path)
+    path = os.fspath(path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            return from_json(parse_json(file.read(), parse_constant=_no_number))
+    except OSError as error:
+        why = f" cannot be read: {error.strerror}"
+    except PlacementError as error:
+        why = f": {error}"
+    except ValueError as error:
+        why = f" is cut off or no JSON ({error}): make the placement again"
+    raise PlacementError(f"placement file {path!r}{why}", "file")
+
+
+def from_json(value: object) -> Placement:
+    """Read the placement of JSON values; PlacementError says where they are none."""
+    if not isinstance(value, dict) or value.get("format") != PLACEMENT_FORMAT:
+        raise PlacementError(f"it is no placement: its format is not {PLACEMENT_FORMAT!r}", "file")
+    if value.get("version") != VERSION:
+        raise PlacementError(
+            f"its schema version is {value.get('version')!r}, this tvm-collage reads version "
+            f"{VERSION}: make the placement again",
+            "file",
+        )
+    rest = {name: item for name, item in value.items() if name not in ("format", "version")}
+    try:
+        return read(Placement, rest)
+    except RecordError as error:
+        raise PlacementError(str(error), "file") from None
+
+
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of a placement's file."""
+    defs: dict[str, Any] = {}
+    top = describe_class(Placement, defs)
+    head = {"format": {"const": PLACEMENT_FORMAT}, "version": {"const": VERSION}}
+    top["properties"] = {**head, **top["properties"]}
+    top["required"] = [*head, *top["required"]]
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A saved placement of Collage",
+        **top,
+        "$defs": defs,
+    }
+
+
+def _text(value: dict[str, Any]) -> str:
+    rest = dict(value)
+    kernels = ",\n".join(f"  {_line(choice)}" for choice in rest.pop("kernels"))
+    functions = ",\n".join(_function_text(function) for function in rest.pop("functions"))
+    lines = [f" {json.dumps(key)}: {_line(item)}" for key, item in rest.items()]
+    lines += [f' "kernels": [\n{kernels}\n ]', f' "functions": [\n{functions}\n ]']
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _function_text(function: dict[str, Any]) -> str:
+    fields = []
+    for name, item in function.items():
+        text = _line(item)
+        if isinstance(item, (list, tuple)) and item:
+            text = "[\n" + ",\n".join(f"    {_line(row)}" for row in item) + "\n   ]"
+        fields.append(f'   "{name}": {text}')
+    return "  {\n" + ",\n".join(fields) + "\n  }"
+
+
+def _line(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+
+
+def _no_number(text: str) -> None:
+    raise ValueError(f"{text} is no number in JSON")

@@ -17,7 +17,7 @@ from typing import Any
 
 from ...costs.cost import FLAGS
 from ...files.kinds import PLACEMENT_FORMAT
-from ...plans.placement.json_form import VERSION
+from ...plans.placement.types import VERSION
 from ..facts import MORE, head_lines
 from ..looks import report_looks
 from ..record import Report
