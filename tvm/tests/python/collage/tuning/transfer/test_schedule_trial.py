@@ -2,6 +2,7 @@
 """A worker's trials of a schedule on another kernel: adapted, built, checked and timed."""
 
 import errno
+import itertools
 import json
 import os
 
@@ -104,7 +105,10 @@ def test_what_does_not_fit_cannot_be_built_or_is_wrong_says_why(tmp_path, monkey
     [
         ("build_kernel", MemoryError("of the machine")),
         ("seconds_of_kernel", OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))),
-        ("adapt", AttributeError("a fault of ours")),
+        *itertools.product(
+            ("adapt", "build_kernel", "seconds_of_kernel", "compare"),
+            (AttributeError("a fault of ours"), TypeError("another")),
+        ),
     ],
     ids=str,
 )

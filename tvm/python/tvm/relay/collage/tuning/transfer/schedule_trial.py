@@ -52,8 +52,6 @@ EXACT, ADAPTED, INVALID, WRONG, FAILED = OUTCOMES = (
 )
 # How a failed trial stands in Ansor's logs: the number of its kind of error.
 _ERRORS = {INVALID: 2, FAILED: 4, WRONG: 5}  # of TVM's MeasureErrorNO
-# What a schedule without meaning here raises, and a line of a log that is no schedule at all.
-_BAD_LINE = (Misfit, tvm.TVMError, ValueError, TypeError, LookupError, ArithmeticError)
 # Kinds and annotations of TVM's iterators: loops that sum may not run at once.
 _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 # What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
@@ -120,7 +118,7 @@ class KernelTrials:
         """Try a source's schedule, unless that is known."""
         try:
             steps = adapt(steps_of(source.line), source.kernel, self._kernel, extent=self._extent)
-        except _BAD_LINE as error:
+        except (Misfit, tvm.TVMError) as error:
             return _row(INVALID, None, last_line(error))
         text = json.dumps(steps)
         is_own = source.kernel.workload == self._kernel.workload
@@ -137,28 +135,26 @@ class KernelTrials:
         return _row(EXACT if is_own else ADAPTED, sum(costs) / len(costs), reason)
 
     def _measured(self, steps: Sequence[Step]) -> tuple[str, list[float] | None, str]:
-        """Try a schedule; return an outcome, seconds where it was timed, and why not."""
-        kills_before = kills_for_memory()
+        """Try a schedule; return an outcome, seconds where it was timed, and why not.
+
+        What TVM raises is the schedule's doing, on a device what run_kernels raises; all else is
+        the machine's or ours.
+        """
+        kills_before, failed = kills_for_memory(), INVALID
         try:
             state = self._state(steps)
-            racing = self._racing(state)
-            if racing:
+            if racing := self._racing(state):
                 return INVALID, None, racing
             laid_out = self._laid_out(state)
             schedule, tensors = laid_out.apply_steps_from_state(state)
             function = build_kernel(self._task.target, schedule, tensors)
-        except Exception as error:  # one bad schedule among many: data
-            if fault_of(error, kills_before):
-                raise
-            return INVALID, None, last_line(error)
-        arguments = tensor_arguments(tensors)
-        try:
-            costs = seconds_of_kernel(function, arguments)
+            failed = FAILED
+            costs = seconds_of_kernel(function, tensor_arguments(tensors))
             outcome, reason = self._check(function, laid_out)
-        except Exception as error:  # likewise
+        except RuntimeError as error:  # TVMError is one: one bad schedule among many, so data
             if fault_of(error, kills_before):
                 raise
-            return FAILED, None, last_line(error)
+            return failed, None, last_line(error)
         return (outcome, None, reason) if outcome else (ADAPTED, costs, "")
 
     def _racing(self, state: StateObject) -> str:
@@ -175,8 +171,8 @@ class KernelTrials:
 
     def _extent(self, steps: Sequence[Step], stage: int, loop: int) -> int | None:
         state = self._dag.infer_bound_from_state(self._state(steps))
-        found = state.stages[stage].iters[loop].range
-        return None if found is None else int(found.extent)
+        found = dict(enumerate(state.stages[stage].iters)).get(loop)
+        return int(found.range.extent) if found and found.range else None
 
     def _state(self, steps: Sequence[Step]) -> StateObject:
         if not steps:
