@@ -69,8 +69,7 @@ class _Adapted:
         self._source, self._target = list(source.roles), list(target.roles)
 
     def add(self, number: int, step: Step, extent: Extent) -> None:
-        """Add the source's step of this number, unless the kernel has nothing that it applies
-        to."""
+        """Add the source's step of this number, unless nothing of the kernel is what it names."""
         match step:
             case [str(kind), int(named), *rest] if 0 <= named < len(self._source):
                 role = self._source[named]
@@ -90,7 +89,7 @@ class _Adapted:
     def _rest(self, kind: str, rest: Step, stage: int, extent: Extent) -> list[Any]:
         """Return what comes after the stage's number in the new step."""
         match kind, *rest:
-            case ("AN" | "FU" | "PR" | "RE" | "CI" | "CR" | "SA" | "CHW" | "RF"), *_:
+            case (("AN" | "FU" | "PR" | "RE" | "CI" | "CR" | "SA" | "CHW" | "RF"), *_):
                 return rest  # nothing else in these differs between kernels
             case "SP", int(loop), _, [*lengths], inner_to_outer if _are_numbers(lengths, least=1):
                 size = extent(self.steps, stage, loop)

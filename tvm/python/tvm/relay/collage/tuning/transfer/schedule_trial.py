@@ -78,8 +78,7 @@ def transfer(
 # A worker gets one kernel's trials after the other: what they share is kept for the next.
 @functools.lru_cache(maxsize=1)
 def trials_on(candidate: str, workload: str, log: str) -> KernelTrials:
-    """Return the trials on a kernel of a candidate (the text of its JSON form). LookupError when it
-    has no such kernel."""
+    """Return the trials on a kernel of a candidate (JSON text). LookupError where it has none."""
     for task in tasks_of(candidate, NAME)[1]:
         if task.kernel and task.workload == workload:
             return KernelTrials(task.kernel, task.work, log)
@@ -190,8 +189,7 @@ class KernelTrials:
         return json.dumps(row)
 
     def _laid_out(self, state: StateObject) -> ComputeDAG:
-        """Return the computation that a build has with the record of a state: its weights are as
-        the schedule reads them."""
+        """Return the computation of a build with a state's record: weights as it reads them."""
         is_same = self._layout == LayoutRewriteOption.NO_REWRITE
         return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
@@ -224,8 +222,7 @@ class KernelTrials:
         return found
 
     def _layouts(self, laid_out: ComputeDAG) -> list[tuple[int, str, str]]:
-        """Return of each argument that the computation which _laid_out gave reads in another
-        layout: its place, its layout and that one."""
+        """Return place, old and new layout of each argument that _laid_out's result has anew."""
         found = []
         for operation in laid_out.ops:
             attrs = operation.attrs or {}
