@@ -57,29 +57,21 @@ def test_kill_9_of_workers_in_builds_and_measurements(searches):
     assert stored(searches.folder / "killed") == stored(searches.folder / "undisturbed")
 
 
+# One of each kind: measure/test_measured.py has the rest.
 FAULTS = {
     ("build", "hang"): ("timeout", "build: no answer within its time limit"),
     ("build", "segfault"): ("crashed", "build: killed by SIGSEGV"),
     ("build", "exit"): ("crashed", "build: exited with code 0"),
-    ("build", "exit 3"): ("crashed", "build: exited with code 3"),
     ("build", "eat"): ("machine_fault", "GB of memory, more than its limit of 1.50 GB"),
     ("build", "raise"): ("compile_failed", "build: ValueError: no kernel for this"),
     ("build", "unsupported"): ("unsupported", "build: Unsupported: dynamic shape"),
     ("build", "forge half a line"): ("crashed", "it wrote over the worker's reply channel"),
     ("run", "hang_with_child"): ("timeout", "run: no answer within its time limit"),
     ("run", "segfault"): ("crashed", "run: killed by SIGSEGV"),
-    ("run", "exit"): ("crashed", "run: exited with code 0"),
-    ("run", "exit 3"): ("crashed", "run: exited with code 3"),
     ("run", "eat"): ("machine_fault", "GB of memory, more than its limit of 1.50 GB"),
     ("run", "raise"): ("run_failed", "run: ValueError: no kernel for this"),
     ("run", "nan"): ("run_failed", "timings that are no positive seconds: [nan"),
-    ("run", "negative"): ("run_failed", "timings that are no positive seconds: [-1.0"),
-    ("run", "zero"): ("run_failed", "timings that are no positive seconds: [0.0"),
-    ("run", "infinite"): ("run_failed", "timings that are no positive seconds: [inf"),
-    ("run", "none"): ("run_failed", "timings that are no positive seconds: []"),
-    ("run", "texts"): ("run_failed", "run: it answered no timings"),
     ("run", "forge other request"): ("crashed", "it wrote over the worker's reply channel"),
-    ("run", "huge"): ("run_failed", "timings that are no positive seconds: [1e+300"),
     ("run", "garbage"): None,  # no fault: what is printed goes nowhere
 }
 # What takes its time is done by one candidate alone.

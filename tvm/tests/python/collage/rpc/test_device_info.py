@@ -53,6 +53,12 @@ ARM = {
 }
 
 
+def foreign_device():
+    """A device of another architecture than this machine's."""
+    here = architecture(codegen.llvm_get_system_triple())
+    return device(**ARM) if here != "aarch64" else device()
+
+
 def test_this_machine_as_a_device():
     fields = describe_this_device()
     info = DeviceInfo.from_json(fields, "here:1")
@@ -97,7 +103,7 @@ def test_a_target_of_another_architecture_or_arm_cpu_is_refused():
 
 def test_a_foreign_device_needs_its_triple_and_a_cross_compiler(tmp_path):
     here = architecture(codegen.llvm_get_system_triple())
-    foreign = device(**ARM) if here != "aarch64" else device()
+    foreign = foreign_device()
     there = architecture(foreign.triple)
     assert f"-mtriple={foreign.triple}" in str(foreign.host_target())
     with pytest.raises(DeviceError) as caught:
@@ -115,9 +121,7 @@ def test_a_foreign_device_needs_its_triple_and_a_cross_compiler(tmp_path):
 
 
 def test_a_search_is_refused_before_it_builds_what_cannot_be_linked(monkeypatch):
-    foreign = (
-        device(**ARM) if architecture(codegen.llvm_get_system_triple()) != "aarch64" else device()
-    )
+    foreign = foreign_device()
     monkeypatch.setattr(DevicePool, "info", property(lambda self: foreign))
     x = tvm.relay.var("x", shape=(1, 8))
     mod = tvm.IRModule.from_expr(tvm.relay.Function([x], tvm.relay.nn.relu(x)))

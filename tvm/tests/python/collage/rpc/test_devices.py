@@ -61,11 +61,26 @@ def candidate(name, run=1e-3, **more):
     return dataclasses.replace(measure_fakes.fake_candidate(name, run, **more), target="llvm")
 
 
-def estimator_on(fleet, key, wait=5.0, **options):
+def estimator_on(fleet, key, wait=5.0, store=None, **options):
     runner = DeviceRunner(fleet.tracker, key, wait_seconds=wait)
-    return measure.MeasuredCostEstimator(
-        fake_options(measure_step=STEP, **options), runner=runner, store=options.pop("store", None)
-    )
+    options = fake_options(measure_step=STEP, **options)
+    return measure.MeasuredCostEstimator(options, runner=runner, store=store)
+
+
+class Kept:
+    """A store that knows nothing and notes what it is to keep: statuses by candidate."""
+
+    def __init__(self):
+        self.costs = {}
+
+    def look_up(self, candidates, is_quiet):
+        return [None for _ in candidates]
+
+    def keep(self, candidate, cost):
+        self.costs[candidate.hash] = cost.status
+
+    def close(self):
+        pass
 
 
 def test_candidates_fail_on_devices_as_they_do_here(fleet, forked):
@@ -73,7 +88,7 @@ def test_candidates_fail_on_devices_as_they_do_here(fleet, forked):
     deeds = ["segfault", "hang", "raise", "nan", 1e-3, "garbage", 2e-3, "sysexit"]
     candidates = [candidate(str(deed), deed) for deed in deeds]
     candidates.append(candidate("no build", build="raise"))
-    with estimator_on(fleet, "fake", run_timeout=5.0) as estimator:
+    with estimator_on(fleet, "fake", run_timeout=3.0) as estimator:
         costs = estimator.estimate(candidates)
         assert [cost.status for cost in costs] == [
             *("crashed", "timeout", "run_failed", "run_failed", "measured", "measured"),
@@ -84,18 +99,8 @@ def test_candidates_fail_on_devices_as_they_do_here(fleet, forked):
         assert estimator.runner.pool.lost == []
 
 
-def test_devices_measure_at_the_same_time(fleet, forked, tmp_path):
-    fleet.start("meeting", 2)
-    meet = [str(tmp_path / "a"), str(tmp_path / "b")]
-    with estimator_on(fleet, "meeting") as estimator:
-        # They meet only where two devices measure at once; no limit of time ends this one early.
-        costs = estimator.estimate([candidate("a", meet), candidate("b", meet[::-1])])
-    assert [cost.seconds for cost in costs] == [1e-3, 1e-3]
-
-
-def test_a_device_says_what_it_is(fleet, forked):
-    fleet.start("one_thread", threads="1")
-    info = find_device(fleet.tracker, "one_thread")
+def test_a_device_says_what_it_is(fleet, tuned, forked):
+    info = find_device(fleet.tracker, tuned)
     here = Environment.here()
     assert info.cpu == here.cpu and (info.threads.split(",")[0], info.num_threads) == ("1", 1)
     assert Environment.of_device(info.cpu, here.threads, measure.MeasureOptions()) == here
@@ -145,29 +150,16 @@ def test_a_device_that_is_killed_midway_changes_nothing_in_the_plan(fleet, forke
 
 
 def test_all_devices_lost_is_an_error_that_keeps_the_costs(fleet, forked):
-    class Kept:
-        costs = {}
-
-        def look_up(self, candidates, is_quiet):
-            return [None for _ in candidates]
-
-        def keep(self, candidate, cost):
-            self.costs[candidate.hash] = cost.status
-
-        def close(self):
-            pass
-
     fleet.start("doomed", 2)
-    runner = DeviceRunner(fleet.tracker, "doomed", wait_seconds=1.0)
-    options = fake_options(measure_step=STEP)
-    with measure.MeasuredCostEstimator(options, runner=runner, store=Kept()) as estimator:
+    kept = Kept()
+    with estimator_on(fleet, "doomed", 1.0, store=kept) as estimator:
         estimator.estimate([candidate("good")])
         with pytest.raises(collage.DeviceError) as caught:
             estimator.estimate([candidate("killer", "kill_server")])
         assert "all devices of key 'doomed' are lost: 127.0.0.1:" in str(caught.value)
         assert "(its session ended)" in str(caught.value)
         assert "Costs measured so far are kept: start servers" in str(caught.value)
-        assert Kept.costs == {"good": "measured"}
+        assert kept.costs == {"good": "measured"}
         fleet.start("doomed")
         [cost] = estimator.estimate([candidate("after", 3e-3)])
         assert cost.seconds == 3e-3
@@ -175,20 +167,16 @@ def test_all_devices_lost_is_an_error_that_keeps_the_costs(fleet, forked):
 
 def test_a_candidate_that_loses_devices_one_after_the_other_is_not_stored(fleet, forked):
     fleet.start("three", 3)
-    with estimator_on(fleet, "three") as estimator:
-        kept = []
-        estimator._store = type("Kept", (), {})()
-        estimator._store.look_up = lambda candidates, is_quiet: [None for _ in candidates]
-        estimator._store.keep = lambda candidate, cost: kept.append(candidate.hash)
-        estimator._store.close = lambda: None
+    kept = Kept()
+    with estimator_on(fleet, "three", store=kept) as estimator:
         costs = estimator.estimate([candidate("k", "kill_server"), candidate("good")])
     assert [cost.status for cost in costs] == ["crashed", "measured"]
     assert costs[0].message == "run: 2 devices were lost while it ran"
-    assert kept == ["good"]
+    assert list(kept.costs) == ["good"]
 
 
 def test_a_device_that_falls_silent_is_lost(fleet, forked, monkeypatch):
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
     fleet.start("silent", 3)
     with estimator_on(fleet, "silent") as estimator:
         costs = estimator.estimate([candidate("f", "freeze_server"), candidate("good", 2e-3)])
@@ -219,44 +207,33 @@ def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet,
 
 
 def serve(fleet, module, key, **environment):
-    """A server as users start it, once it is registered."""
+    """A server as users start it."""
     port = free_port()
-    server = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-m", module, "--tracker", fleet.tracker, "--key", key]
         + ["--host", "127.0.0.1", "--port", str(port), "--port-end", str(port + 1)],
         start_new_session=True,
         env={**os.environ, **environment},
     )
+
+
+def test_servers_as_users_start_them_and_tvms_own_where_the_package_is_installed(fleet, forked):
+    servers = [
+        serve(fleet, "tvm.relay.collage.rpc_server", "ours"),
+        serve(fleet, "tvm.exec.rpc_server", "stock"),
+        serve(fleet, "tvm.exec.rpc_server", "bare", COLLAGE_DISABLE="1"),
+    ]
     with Tracker(Address("127.0.0.1", fleet.port)) as tracker:
-        assert wait_until(lambda: tracker.free(key) == 1, 120)
-    return server
-
-
-def end(server):
-    os.killpg(server.pid, signal.SIGKILL)
-    server.wait()
-
-
-def test_tvms_own_server_does_where_the_package_is_installed(fleet, forked):
-    server = serve(fleet, "tvm.exec.rpc_server", "stock")
-    assert find_device(fleet.tracker, "stock").cpu
-    end(server)
-    server = serve(fleet, "tvm.exec.rpc_server", "bare", COLLAGE_DISABLE="1")
+        for key in ("ours", "stock", "bare"):
+            assert wait_until(lambda key=key: tracker.free(key) == 1, 120)
+    for key in ("ours", "stock"):
+        assert find_device(fleet.tracker, key).cpu
     with pytest.raises(collage.DeviceError) as caught:
         find_device(fleet.tracker, "bare")
     assert "has no tvm-collage: install it there and start the server with" in str(caught.value)
-    end(server)
-
-
-@pytest.fixture(scope="module")
-def real_device(fleet):
-    threads = {"TVM_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-    server = serve(fleet, "tvm.relay.collage.rpc_server", "real", **threads)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "subprocess", fault_search.FORKED)
-        device = find_device(fleet.tracker, "real")
-    yield device
-    end(server)
+    for server in servers:
+        os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
 
 
 def trials_on(runner):
@@ -379,9 +356,9 @@ def test_a_kernel_that_dies_on_a_device_is_a_failed_trial(deed, tuned, runner_on
 def test_a_device_that_is_lost_is_no_trial(kind, fleet, runner_on, tmp_path, monkeypatch, caplog):
     kind, _, is_frozen = kind.partition(" ")
     deed = "freeze" if is_frozen else "kill"
-    why = "it did not answer for 5 s" if is_frozen else "its session ended"
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
-    monkeypatch.setattr(device_pool, "SILENCE_SECONDS", 5)
+    why = "it did not answer for 3 s" if is_frozen else "its session ended"
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
+    monkeypatch.setattr(device_pool, "SILENCE_SECONDS", 3)
     key, log = f"{kind}_{deed}", tmp_path / f"{deed}.jsonl"
     fleet.start(key)
     runner = runner_on(key)
@@ -407,7 +384,7 @@ BLOCKS = [["SP", 2, 1, 24, [8], 1], ["RE", 2, [1, 0, 3, 2]], ["AN", 2, 3, 2]]
 def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
     fleet, tuned, runner_on, tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
     mod = transfer_nets.dense(outputs=48)
     net = candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
     kernel = transfer_nets.kernel(transfer_nets.dense, outputs=48)
@@ -462,7 +439,7 @@ def test_a_net_is_tuned_on_a_device_in_a_log_of_its_own(
     assert len(read_log(log)) == 1
 
 
-def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):
+def test_a_net_is_built_here_and_measured_there(fleet, tuned, forked, tmp_path):
     weight = tvm.relay.const(np.random.default_rng(0).standard_normal((8, 8, 3, 3), "float32"))
     x = tvm.relay.var("x", shape=(1, 8, 8, 8))
     conv = tvm.relay.nn.conv2d(x, weight, padding=(1, 1), channels=8, kernel_size=(3, 3))
@@ -470,13 +447,13 @@ def test_a_net_is_built_here_and_measured_there(fleet, real_device, tmp_path):
     store = tmp_path / "costs.sqlite"
     options = collage.CollageOptions(
         rpc_tracker=fleet.tracker,
-        rpc_key="real",
+        rpc_key=tuned,
         store=str(store),
         measure_seconds=0.02,
         guard_rounds=2,
         progress="quiet",
     )
-    targets = [collage.host_target(device=real_device), "dnnl"]
+    targets = [collage.host_target(device=find_device(fleet.tracker, tuned)), "dnnl"]
     result = collage.optimize(mod, None, targets, options)
     assert result.guard.of("tvm").cost.is_usable and result.guard.of("dnnl").cost.is_usable
     assert result.guard.of("dnnl").output_error < 1e-4

@@ -83,14 +83,6 @@ def test_salvage_of_a_sound_file_is_all_of_it_and_of_another_is_nothing(tmp_path
         salvage(tmp_path / "none")
 
 
-def test_an_empty_file_becomes_a_store(tmp_path):
-    path = tmp_path / "costs.sqlite"
-    path.touch()
-    with CostStore(path) as store:
-        store.put(row())
-        assert store.get(KEY) == row()
-
-
 def test_a_mistyped_folder_is_refused_and_not_made(tmp_path, monkeypatch):
     path = tmp_path / "mistyped" / "folder" / "costs.sqlite"
     with pytest.raises(stores.StoreFolderError, match="there is no folder .*mistyped.*make the"):
@@ -104,25 +96,24 @@ def test_a_mistyped_folder_is_refused_and_not_made(tmp_path, monkeypatch):
     assert default.is_relative_to(tmp_path) and default.exists()
 
 
-def test_reading_makes_no_file(tmp_path):
+def test_reading_makes_no_file_and_an_empty_one_becomes_a_store(tmp_path):
+    path = tmp_path / "costs.sqlite"
     with pytest.raises(stores.StoreMissingError, match="there is no such file"):
-        CostStore(tmp_path / "none", create=False)
+        CostStore(path, create=False)
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("version", NEWER)
-def test_what_can_be_read_of_an_older_layout_is_salvaged(tmp_path, version):
-    path = tmp_path / "costs.sqlite"
-    rows = make_older(path, version)
-    assert [(r.key, r.cost) for r in salvage(path)] == [(r.key, r.cost) for r in rows]
-
-
-@pytest.mark.parametrize("version", NEWER)
-def test_an_older_layout_is_migrated_with_its_rows(tmp_path, version):
-    path = tmp_path / "costs.sqlite"
-    rows = make_older(path, version)
+    path.touch()
     with CostStore(path) as store:
-        assert [(r.key, r.cost) for r in store.rows()] == [(r.key, r.cost) for r in rows]
+        store.put(row())
+        assert store.get(KEY) == row()
+
+
+@pytest.mark.parametrize("version", NEWER)
+def test_an_older_layout_is_salvaged_and_migrated_with_its_rows(tmp_path, version):
+    path = tmp_path / "costs.sqlite"
+    rows = [(r.key, r.cost) for r in make_older(path, version)]
+    assert [(r.key, r.cost) for r in salvage(path)] == rows
+    with CostStore(path) as store:
+        assert [(r.key, r.cost) for r in store.rows()] == rows
         assert {r.allowed_seconds for r in store.rows()} == {0.0 if version == 1 else 0.3}
         store.put(row())
         assert store.problems() == []

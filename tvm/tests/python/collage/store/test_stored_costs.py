@@ -2,13 +2,14 @@
 """A search's use of the store, on fakes: order of look-ups, reasons of misses, failures, faults."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 from measure_fakes import fake_candidate, fake_options, measure
 from store_rows import FAKE_ENVIRONMENT, sql
 from tvm.relay.collage.measure import WorkerProcess
 from tvm.relay.collage.measure.runner import LocalRunner
-from tvm.relay.collage.store import CostStore, StoredCosts
+from tvm.relay.collage.store import CostStore, StoredCosts, stored_costs
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
 
@@ -20,13 +21,8 @@ def path(tmp_path):
 
 def estimator(path, *, retry_failed=False, environment=FAKE_ENVIRONMENT, version="7", **changes):
     options = fake_options(workers=1, **changes)
-    costs = StoredCosts(
-        CostStore(path),
-        options,
-        lambda backend: version,
-        retry_failed=retry_failed,
-        environment=environment,
-    )
+    how = {"retry_failed": retry_failed, "environment": environment}
+    costs = StoredCosts(CostStore(path), options, lambda backend: version, **how)
     return measure.MeasuredCostEstimator(options, store=costs)
 
 
@@ -95,7 +91,9 @@ def reasons(path, batch, **more):
         return dict(again._store.miss_reasons), costs
 
 
+# A module that workers import is told by its backend's version: others' costs stay.
 CHANGES = {
+    "": {"imports": ("colorsys",)},
     "threads": {"environment": FAKE_ENVIRONMENT._replace(threads="4")},
     "cpu": {"environment": FAKE_ENVIRONMENT._replace(cpu="other")},
     "backend_version": {"version": "8"},
@@ -107,17 +105,8 @@ CHANGES = {
 def test_a_miss_says_which_part_of_the_key_differs(path, parts):
     with estimator(path) as first:
         first.estimate([fake_candidate("a", "raise")])
-    assert reasons(path, [fake_candidate("a")], **CHANGES[parts])[0] == {f"other {parts}": 1}
-
-
-def test_modules_that_workers_import_are_told_by_their_backends_version(path):
-    """One more backend does not have the others' costs measured again; its own new version does."""
-    with estimator(path) as first:
-        first.estimate([fake_candidate("a")])
-    more = {"imports": ("colorsys",)}
-    assert reasons(path, [fake_candidate("a")], **more)[0] == {}
-    missed, _ = reasons(path, [fake_candidate("a")], version="8", **more)
-    assert missed == {"other backend_version": 1}
+    missed, _ = reasons(path, [fake_candidate("a")], **CHANGES[parts])
+    assert missed == ({f"other {parts}": 1} if parts else {})
 
 
 def test_failures_are_retried_only_when_asked(path):
@@ -147,9 +136,14 @@ def test_noisy_costs_are_measured_again_when_asked(path):
 
 def test_costs_from_a_busy_machine_are_measured_again_once_it_is_quiet(path, monkeypatch):
     """On one that is always busy they serve: no search measures what the last one did."""
-    load = {"now": 0.5}
+    load, looked = {"now": 0.5}, []
+
+    def is_quiet(_):
+        looked.append(load["now"])
+        return not load["now"]
+
     monkeypatch.setattr(LocalRunner, "load", lambda self: load["now"])
-    monkeypatch.setattr(LocalRunner, "is_quiet", lambda self: not load["now"])
+    monkeypatch.setattr(LocalRunner, "is_quiet", is_quiet)
     batch = [fake_candidate("a"), fake_candidate("b", "raise")]
     with estimator(path) as first:
         assert [cost.load for cost in first.estimate(batch)] == [0.5, 0.0]
@@ -159,16 +153,11 @@ def test_costs_from_a_busy_machine_are_measured_again_once_it_is_quiet(path, mon
     load["now"] = 0.0
     missed, [cost, _] = reasons(path, batch)
     assert missed == {"measured on a busy machine, which is quiet now": 1} and cost.load == 0.0
+    looked.clear()
     for load["now"] in (0.0, 0.5):
         missed, [cost, _] = reasons(path, batch)
         assert missed == {} and cost.load == 0.0, "the new cost took the busy one's place"
-
-
-def test_the_machine_is_looked_at_only_where_that_decides(path, monkeypatch):
-    with estimator(path) as first:
-        first.estimate([fake_candidate("a")])
-    monkeypatch.setattr(LocalRunner, "is_quiet", lambda self: pytest.fail("asked for the load"))
-    assert reasons(path, [fake_candidate("a")])[0] == {}
+    assert not looked, "the machine is looked at only where that decides"
 
 
 def test_a_timeout_counts_for_limits_up_to_its_own(path):
@@ -233,6 +222,8 @@ def test_a_full_disk_is_one_warning_and_what_waits_is_written_later(path, caplog
 
 
 def test_what_waits_is_written_after_a_rest(path, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(stored_costs, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with estimator(path) as full:
         limit_pages(full, 0)
         full.estimate([fake_candidate(long_name(i)) for i in range(2)])
@@ -240,7 +231,7 @@ def test_what_waits_is_written_after_a_rest(path, monkeypatch):
         full.estimate([fake_candidate(long_name(2))])
         with CostStore(path) as other:
             assert other.rows() == [], "it rests"
-        monkeypatch.setattr(full._store, "_rest_until", 0.0)
+        now[0] += stored_costs.REST_SECONDS
         full.estimate([fake_candidate(long_name(3))])
         with CostStore(path) as other:
             assert len(other.rows()) == 4
@@ -249,9 +240,8 @@ def test_what_waits_is_written_after_a_rest(path, monkeypatch):
 def test_a_search_does_not_wait_each_time_for_a_file_that_is_held(path, monkeypatch, caplog):
     monkeypatch.setattr("tvm.relay.collage.store.connect.BUSY_SECONDS", 0.5)
     with estimator(path) as waiting:
-        puts = []
-        put = waiting._store._store.put
-        monkeypatch.setattr(waiting._store._store, "put", lambda row: (puts.append(row), put(row)))
+        puts, put = [], CostStore.put
+        monkeypatch.setattr(CostStore, "put", lambda self, row: (puts.append(row), put(self, row)))
         with sql(path) as holder:
             holder.execute("BEGIN IMMEDIATE")
             costs = waiting.estimate([fake_candidate(str(i)) for i in range(5)])

@@ -2,6 +2,7 @@
 """One road for schedules: whoever found one, TVM's candidates are measured with it and what ships
 has it, and what is said of both names who found it."""
 
+import functools
 import json
 
 import pytest
@@ -49,6 +50,8 @@ def code(library):
     return library.get_lib().get_source("asm")
 
 
+# Of the other kinds in test_records.py.
+@pytest.mark.parametrize("log", ["ansor", TRANSFERRED], indirect=True)
 def test_what_is_measured_has_the_schedule_that_ships_and_says_whose_it_is(log):
     path, origin = log
     records = load_records([path], TARGET)
@@ -90,6 +93,23 @@ def test_placements_say_how_many_came_from_where(log):
     assert tuning_of(shipped, dense()).Summary().endswith(f", {len(records)} of them shipped")
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Gives the code of a net with the records of some kinds together."""
+    folder = tmp_path_factory.mktemp("logs")
+
+    @functools.cache
+    def log(net, kind):
+        return write_log(folder / f"{net.__name__} {kind}", kind, net())
+
+    @functools.cache
+    def built(net, *kinds):
+        with load_records([log(net, kind) for kind in kinds], TARGET).in_force():
+            return code(build_library(net(), TARGET))
+
+    return built
+
+
 @pytest.mark.parametrize(
     "net, kinds, served",
     [
@@ -103,17 +123,11 @@ def test_placements_say_how_many_came_from_where(log):
     ],
 )
 def test_metaschedule_comes_first_then_ansor_unless_the_mix_makes_another_kernel(
-    net, kinds, served, tmp_path
+    net, kinds, served, built
 ):
-    logs = {kind: write_log(tmp_path / kind, kind, net()) for kind in kinds}
-
-    def built(*kinds):
-        with load_records([logs[kind] for kind in kinds], TARGET).in_force():
-            return code(build_library(net(), TARGET))
-
-    alone = {kind: built(kind) for kind in kinds}
+    alone = {kind: built(net, kind) for kind in kinds}
     assert len(set(alone.values())) == len(kinds)
-    assert built(*kinds) == alone[served]
+    assert built(net, *kinds) == alone[served]
 
 
 def test_of_several_of_ansors_for_a_kernel_the_fastest_counts_whoever_found_it(tmp_path):

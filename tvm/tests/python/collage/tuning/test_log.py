@@ -99,22 +99,29 @@ def test_an_empty_log_has_no_records(tmp_path):
     assert not load_records([tmp_path / "empty.log"], TARGET)
 
 
+def with_logs(*logs):
+    """A context whose builds use the logs by the option tuning_log."""
+    config = {"enable_collage": True, "tuning_log": list(map(str, logs))}
+    config = {f"relay.collage.{name}": value for name, value in config.items()}
+    return tvm.transform.PassContext(opt_level=3, config=config)
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_option_tuning_log_builds_the_kernels_of_a_build_in_the_users_context(kind, logs):
     mod = dense()
-    untuned = kernel_source(mod)
     with in_mode(kind), some_context(kind, mod, 1, 1.0):
         tuned = kernel_source(mod)
-    config = {
-        "relay.collage.enable_collage": True,
-        "relay.collage.tuning_log": [str(logs[kind])],
-    }
-    with tvm.transform.PassContext(opt_level=3, config=config):
+    with with_logs(logs[kind]):
         library = relay.build(mod, target=TARGET)
+    assert library.get_lib().get_source("asm") == tuned != kernel_source(mod)
+
+
+def test_executors_and_the_vm_use_the_logs_of_the_option(logs):
+    mod, paths = dense(), [logs["autotvm"]]
+    with with_logs(*paths):
         executor = relay.create_executor("graph", mod, tvm.cpu(), TARGET)
         relay.vm.compile(mod, target=TARGET)
-    assert library.get_lib().get_source("asm") == tuned != untuned
-    assert executor.collage.records.digest() == library.collage.records.digest() != ""
+    assert executor.collage.records.digest() == load_records(paths, TARGET).digest() != ""
     # It builds when it is first evaluated, outside of the PassContext.
     x = np.random.default_rng(0).standard_normal((4, 32)).astype("float32")
     expected = relay.create_executor("graph", mod, tvm.cpu(), TARGET).evaluate()(x).numpy()

@@ -168,11 +168,8 @@ def told_to(told):
 
 def test_a_task_takes_at_most_twice_its_share_and_is_told_of(world):
     """So that one that hangs leaves time for the others."""
-    told = []
-    world.tune(
-        world.tuner(seconds=120.0, progress=told_to(told)), "conv", "dense", "pooled", "softmax"
-    )
-    names = ["conv", "dense", "pooled", "softmax"]  # smallest candidate first
+    told, names = [], ["conv", "dense", "pooled", "softmax"]  # smallest candidate first
+    world.tune(world.tuner(seconds=120.0, progress=told_to(told)), *names)
     assert told == [(name, n, 4, False) for n, name in enumerate(names)]
     assert world.limits[0] == 60 and world.limits[-1] > world.limits[0]
 

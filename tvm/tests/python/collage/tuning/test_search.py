@@ -34,7 +34,7 @@ from tvm.relay.collage.tuning import (
     worker,
 )
 from tvm.relay.collage.tuning.trial import TimedKernel, seconds_of_kernel, timed
-from tvm.relay.collage.tuning.tuner import Line, SearchOptions, TuningTask
+from tvm.relay.collage.tuning.tuner import SearchOptions, TuningTask
 
 SMALL = {"channels": 4, "size": 4}
 
@@ -125,25 +125,20 @@ def test_a_search_that_is_killed_resumes_and_its_records_build_the_same_function
     np.testing.assert_allclose(outputs(tuned), outputs(untuned), rtol=1e-4, atol=1e-4)
 
 
-def test_the_cost_model_of_xgboost_guides_a_search(candidate, start, tmp_path):
-    pytest.importorskip("xgboost", reason="the extra tune is not installed")
-    log = tmp_path / "tune.jsonl"
-    searcher = start()
-    call(searcher, "list_tasks", candidate=candidate, tuner="autotvm")
-    [found] = answer(searcher)
-    for trials in (2, 4):
-        options = dataclasses.asdict(SearchOptions("autotvm", trials, str(log)))
-        asked = {"workload": found["workload"], "options": options}
-        call(searcher, "tune_task", candidate=candidate, **asked)
-        assert answer(searcher) == {"trials": 2}
-    assert len({line.text for line in read_log(log)}) == 4
-
-
 def searched(kind, of, log, trials, known=(), **more):
     """The log after a search by chance."""
     options = SearchOptions(kind, trials, str(log), **{"model": "random", **more})
     TUNERS[kind].search(of, options, known)
     return read_log(log)
+
+
+def test_the_cost_model_of_xgboost_guides_a_search(tmp_path):
+    pytest.importorskip("xgboost", reason="the extra tune is not installed")
+    [found] = TUNERS["autotvm"].tasks(conv(**SMALL), TARGET)
+    lines = []
+    for _ in range(2):
+        lines = searched("autotvm", found, tmp_path / "log", 2, lines, model="xgb")
+    assert len({line.text for line in lines}) == 4
 
 
 def test_ansors_trials_of_a_dense_layer_have_its_weight_laid_out(tmp_path):
@@ -175,11 +170,16 @@ def test_ansors_trials_are_in_the_log_when_the_search_is_ended_within_a_round(
     assert len({line.text for line in searched("ansor", task(), log, 2, history, seed=3)}) == 5
 
 
+def failing(error):
+    def fail(*_):
+        raise error
+
+    return fail
+
+
 @pytest.mark.parametrize("kind", ["ansor", "autotvm"])
 def test_a_trial_that_fails_is_in_the_log(kind, tmp_path, monkeypatch):
-    def fail(*_):
-        raise ValueError("no such loop")
-
+    fail = failing(ValueError("no such loop"))
     monkeypatch.setattr(f"{TUNERS[kind].__module__}.build_kernel", fail)
     [found] = TUNERS[kind].tasks(conv(**SMALL), TARGET)
     lines = searched(kind, found, tmp_path / "log.jsonl", 2)
@@ -187,26 +187,17 @@ def test_a_trial_that_fails_is_in_the_log(kind, tmp_path, monkeypatch):
 
 
 def test_metaschedule_is_told_why_a_trial_failed(monkeypatch):
-    def fail(*_):
-        raise ValueError("no such loop")
-
-    monkeypatch.setattr(metaschedule, "build_kernel", fail)
+    monkeypatch.setattr(metaschedule, "build_kernel", failing(ValueError("no such loop")))
     runner = metaschedule.KeptRunner(TARGET, [tvm.IRModule()])
     found = runner.trial(SimpleNamespace(args_info=[], artifact_path="0")).result()
     assert "no such loop" in str(found.error_msg)
 
 
 def test_a_fault_of_the_machine_is_no_failed_trial():
-    def fail(error):
-        def build():
-            raise error
-
-        return build
-
-    failed = timed(fail(ValueError("no such loop")))
+    failed = timed(failing(ValueError("no such loop")))
     assert failed.costs == [] and "no such loop" in str(failed.error)
     with pytest.raises(MemoryError):
-        timed(fail(MemoryError("of the machine")))
+        timed(failing(MemoryError("of the machine")))
 
 
 def test_ansors_cost_model_learns_once_a_round(tmp_path, monkeypatch):
@@ -323,14 +314,6 @@ def test_a_search_that_gains_nothing_more_ends_early(candidate, tmp_path, monkey
     assert tune(patience=4) == 3
     assert tune(patience=0) == 0
     worker.tasks_of.cache_clear()
-
-
-def test_what_is_idle():
-    lines = [Line("ansor", "w", "t", seconds, "") for seconds in (3e-3, 1e-3, 0.995e-3, None)]
-    assert (
-        worker.is_idle(lines, 2) and not worker.is_idle(lines, 3) and not worker.is_idle(lines, 0)
-    )
-    assert not worker.is_idle(lines[:2], 2)
 
 
 def test_autotvms_model_begins_with_trials_of_the_template_for_other_kernels(tmp_path, monkeypatch):

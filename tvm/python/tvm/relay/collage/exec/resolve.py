@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any
 
 
 def resolve(path: str) -> Callable:
@@ -28,3 +29,9 @@ def resolve(path: str) -> Callable:
 def path_of(function: Callable) -> str:
     """Return the text that resolve() turns back into a module-level function."""
     return f"{function.__module__}:{function.__qualname__}"
+
+
+def call_of(function: Callable | str, /, **arguments: Any) -> dict[str, Any]:
+    """Return what a worker's command "call" takes, for a module-level function or its path."""
+    path = function if isinstance(function, str) else path_of(function)
+    return {"function": path, "arguments": arguments}

@@ -17,7 +17,7 @@ from ..costs.cost import Cost
 from ..costs.statistics import Interval
 from ..exec.pool import Job, drive
 from ..exec.reply import Reply
-from ..exec.resolve import path_of, resolve
+from ..exec.resolve import call_of, path_of, resolve
 from ..measure.race.comparison import Comparison, RightOutputs, compared
 from ..measure.race.race import Contestant, RaceOptions
 from ..measure.race.rounds import EarlyEnd, Further
@@ -42,15 +42,13 @@ def compare_on_device(
             raise ValueError(f"contestant {contestant.name!r} is no library")
     files = {c.arguments[name] for c in contestants for name in ("library", "inputs")}
     files |= {right.truth} if right.truth else set()
-    rules = {"references": list(right.references), "rtol": right.rtol, "truth": right.truth}
-    further, on_round = options.further, options.on_round
-    arguments = {
-        "contestants": [dataclasses.asdict(c) for c in contestants],
-        "right": rules,
-        "further": None if further is None else _further_to_json(further),
-        "options": _options_to_json(options),
-    }
-    call = {"function": path_of(compare_here), "arguments": arguments}
+    call = call_of(
+        compare_here,
+        contestants=[dataclasses.asdict(c) for c in contestants],
+        right={**vars(right), "references": list(right.references), "exact": None},
+        further=_further_to_json(options.further),
+        options=_options_to_json(options),
+    )
     replies: list[Reply] = []
     pool.submit(Job("call", call, _LONGEST_SECONDS, tuple(sorted(files))), replies.append)
     drive(pool)
@@ -58,9 +56,9 @@ def compare_on_device(
     if reply.outcome != "ok":
         raise RuntimeError(f"the comparison on device {pool.info.address} fails: {reply.message}")
     comparisons = [_from_json(fields) for fields in reply.value]
-    if on_round is not None:
+    if options.on_round is not None:
         done = max(len(item.samples) for item in comparisons)
-        on_round(done, done)
+        options.on_round(done, done)
     return comparisons
 
 
@@ -88,15 +86,15 @@ _NOT_SENT = {"further", "spares", "on_round", "on_wait"}
 
 
 def _options_to_json(options: RaceOptions) -> dict[str, Any]:
-    names = {field.name for field in dataclasses.fields(options)} - _NOT_SENT
-    fields = {name: getattr(options, name) for name in names}
-    for name in ("stays", "imports"):
-        fields[name] = list(fields[name])
+    fields = {name: value for name, value in vars(options).items() if name not in _NOT_SENT}
+    lists = {name: list(fields[name]) for name in ("stays", "imports")}
     # JSON has no infinity.
-    return fields | {"seconds": None if math.isinf(options.seconds) else options.seconds}
+    return fields | lists | {"seconds": None if math.isinf(options.seconds) else options.seconds}
 
 
-def _further_to_json(further: Further) -> list[Any]:
+def _further_to_json(further: Further | None) -> list[Any] | None:
+    if further is None:
+        return None
     question = further.in_question
     if not isinstance(question, functools.partial) or question.args:
         raise ValueError("a device is told what `further` asks as a partial of a named function")
@@ -105,11 +103,7 @@ def _further_to_json(further: Further) -> list[Any]:
 
 def _from_json(fields: dict[str, Any]) -> Comparison:
     ratio = fields["ratio_to_best"]
-    return Comparison(
-        **{
-            **fields,
-            "cost": Cost.from_json(fields["cost"]),
-            "ratio_to_best": None if ratio is None else Interval(*ratio),
-            "samples": tuple(fields["samples"]),
-        }
-    )
+    fields["cost"] = Cost.from_json(fields["cost"])
+    fields["ratio_to_best"] = None if ratio is None else Interval(*ratio)
+    fields["samples"] = tuple(fields["samples"])
+    return Comparison(**fields)

@@ -98,8 +98,7 @@ class DeviceInfo:
 
 
 def describe_this_device() -> dict[str, Any]:
-    """Return the fields of DeviceInfo but for the address, as JSON values; a worker there calls
-    it."""
+    """Return the fields of DeviceInfo but for the address, as JSON values, for a worker there."""
     rows = [describe_backend(backend) for backend in list_backends()]
     return {
         "cpu": cpu_model(),
@@ -128,26 +127,21 @@ def architecture(triple: str) -> str:
 def check_compiler(device: DeviceInfo, compiler: str) -> None:
     """DeviceError when `compiler` ("" for this machine's own) cannot link for the device."""
     here, there = architecture(str(codegen.llvm_get_system_triple())), architecture(device.triple)
+    named = option("rpc_compiler")
     if compiler and shutil.which(compiler) is None:
-        raise DeviceError(
-            f"the compiler {compiler!r} of "
-            + option("rpc_compiler")
-            + " is not found: install it, or give its path"
-        )
+        advice = " is not found: install it, or give its path"
+        raise DeviceError(f"the compiler {compiler!r} of " + named + advice)
     if here != there and not compiler:
         raise DeviceError(
             f"device {device.address} is {there}, and this {here} machine's compiler cannot link "
-            "for it: set "
-            + option("rpc_compiler")
-            + " to a C++ cross compiler, e.g. "
-            + f"'{there}-linux-gnu-g++' (export_library's cc)"
+            "for it: set " + named + " to a C++ cross compiler, e.g. "
+            f"'{there}-linux-gnu-g++' (export_library's cc)"
         )
 
 
 def check_alike(devices: Sequence[DeviceInfo]) -> None:
     """DeviceError with the list when devices of one key differ: costs would not compare."""
-    first = devices[0]
-    differing = sorted({name for device in devices for name in first.differences(device)})
+    differing = sorted({name for device in devices for name in devices[0].differences(device)})
     if differing:
         listed = "; ".join(device.Summary() for device in devices)
         raise DeviceError(

@@ -11,14 +11,13 @@ import dataclasses
 import logging
 import signal
 import time
-from typing import Any
 
 from ..errors import DeviceError
 from ..exec.machine_fault import DEVICE
 from ..exec.pool import ATTEMPTS, Job, Task, WorkerPool
 from ..exec.process import WorkerOptions, WorkerProcess
 from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of
 from ..messages.foreign import is_end_of_session
 from ..options.named import option
 from .device_info import DeviceInfo, check_alike
@@ -59,21 +58,15 @@ class DevicePool(WorkerPool):
     @property
     def info(self) -> DeviceInfo:
         """Return what the devices have in common; `address` is the first one's."""
-        if self._info is None:
-            self.take_devices()
-        assert self._info is not None
-        return self._info
+        return self._info or self._take_devices(self._count_free())
 
-    def take_devices(self) -> None:
-        """Take the free devices of the key, or wait for one when this pool has none."""
-        self._take_devices(self._count_free())
-
-    def _take_devices(self, count: int) -> None:
+    def _take_devices(self, count: int) -> DeviceInfo:
+        """Take so many devices of the key, and return what they have in common."""
         options = WorkerOptions(imports=self._options.imports)
         workers = [WorkerProcess(options) for _ in range(count)]
         try:
             found = self._open_all(workers)
-            infos = ([self._info] if self._info else []) + list(found.values())
+            infos = [*filter(None, [self._info]), *found.values()]
             if not found:
                 raise DeviceError(
                     f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
@@ -90,6 +83,7 @@ class DevicePool(WorkerPool):
         self._devices.update(found)
         self._idle += found
         _logger.info("measuring on %s", "; ".join(device.Summary() for device in found.values()))
+        return self._info
 
     def call_with_device(self, job: Job) -> Reply:
         """Call here, in the worker that has a device's session (see session.call_with_device),
@@ -108,24 +102,30 @@ class DevicePool(WorkerPool):
     def _call_once(self, job: Job) -> Reply:
         self._need_devices()
         worker = self._idle.pop()
-        device = self._devices.pop(worker)
         try:
-            reply = worker.call("call", _call(call_with_device, job.arguments), job.seconds)
+            call = call_of(call_with_device, **job.arguments)
+            reply = worker.call("call", call, job.seconds)
         except BaseException:
-            worker.kill()
-            self._given_back += 1
+            self._give_back(worker)
             raise
-        is_lost = reply.fault == DEVICE or reply.code == -signal.SIGALRM
-        if worker.is_alive and not is_lost:
-            self._devices[worker] = device
+        if reply.fault == DEVICE or reply.code == -signal.SIGALRM:
+            return Reply("lost", message=f"device {self._lose(worker, _why_lost(reply))} is lost")
+        if worker.is_alive:
             self._idle.append(worker)
-            return reply
+        else:
+            self._give_back(worker)
+        return reply
+
+    def _give_back(self, worker: WorkerProcess) -> None:
         worker.kill()
-        if not is_lost:
-            self._given_back += 1
-            return reply
-        self.lost.append(f"{device.address} ({_why_lost(reply)})")
-        return Reply("lost", message=f"device {self.lost[-1]} is lost")
+        self._devices.pop(worker, None)
+        self._given_back += 1
+
+    def _lose(self, worker: WorkerProcess, reason: str) -> str:
+        """Note that a worker's device is lost, and return its name with the reason."""
+        worker.kill()
+        self.lost.append(f"{self._devices.pop(worker).address} ({reason})")
+        return self.lost[-1]
 
     def close(self) -> None:
         super().close()
@@ -133,9 +133,8 @@ class DevicePool(WorkerPool):
         self._devices.clear()
 
     def _abort(self) -> None:
-        self._given_back += len(self._busy)
         for worker in self._busy:
-            self._devices.pop(worker, None)
+            self._give_back(worker)
         super()._abort()
 
     def _count_free(self) -> int:
@@ -152,39 +151,36 @@ class DevicePool(WorkerPool):
             if not registered and waited > self._wait_seconds:
                 break
             time.sleep(_LOOK_SECONDS)
-        known = (
-            f"it has those of {', '.join(map(repr, sorted(devices)))}" if devices else "it has none"
-        )
+        keys = f"those of {', '.join(map(repr, sorted(devices)))}" if devices else "none"
         raise DeviceError(
             f"no device of key {self._key!r} is registered at RPC tracker {self._tracker}; "
-            f"{known}. Set "
+            f"it has {keys}. Set "
             + option("rpc_key", "relay.collage.rpc_key")
             + ", or start a server on the device: `python -m "
             f"tvm.relay.collage.rpc_server --tracker {self._tracker} --key {self._key}`"
         )
 
     def _open_all(self, workers: list[WorkerProcess]) -> dict[WorkerProcess, DeviceInfo]:
-        """Devices by worker; those that do not answer are left out unless all are such. DeviceError
-        for one that answers with other versions than ours."""
-        arguments = {
-            "tracker": list(self._tracker),
-            "key": self._key,
-            "seconds": self._wait_seconds,
-            "options": dataclasses.asdict(self._options),
-        }
+        """Return devices by worker; those that do not answer are left out unless all are such."""
+        call = call_of(
+            open_device,
+            tracker=self._tracker,
+            key=self._key,
+            seconds=self._wait_seconds,
+            options=dataclasses.asdict(self._options),
+        )
         seconds = self._wait_seconds + self._options.startup_seconds + _GRACE_SECONDS
         for worker in workers:  # all at the same time
-            worker.send("call", _call(open_device, arguments), seconds)
+            worker.send("call", call, seconds)
         found, problems = {}, []
         for worker in workers:
             reply = worker.answer()
             if reply.outcome != "ok":
                 problems.append(reply.message)
             elif reply.value is not None:
-                found[worker] = _info_of(reply.value["address"], Reply(**reply.value["described"]))
-        for worker in workers:
-            if worker not in found:
-                worker.kill()
+                found[worker] = DeviceInfo.from_json(**reply.value)
+        for worker in set(workers) - set(found):
+            worker.kill()
         for problem in problems:
             _logger.warning(
                 "a device of key %r is left out: %s; restart its server", self._key, problem
@@ -205,7 +201,7 @@ class DevicePool(WorkerPool):
 
     def _send(self, worker: WorkerProcess, job: Job) -> None:
         seconds = ATTEMPTS * (job.seconds + self._options.startup_seconds) + _GRACE_SECONDS
-        worker.send("call", _call(run_on_device, {"job": dataclasses.asdict(job)}), seconds)
+        worker.send("call", call_of(run_on_device, job=dataclasses.asdict(job)), seconds)
 
     def _end(self, worker: WorkerProcess, task: Task, reply: Reply) -> None:
         answer = _reply_of(reply)
@@ -213,9 +209,7 @@ class DevicePool(WorkerPool):
             self._idle.append(worker)
             task.on_reply(answer)
             return
-        worker.kill()
-        name = f"{self._devices.pop(worker).address} ({answer.message})"
-        self.lost.append(name)
+        name = self._lose(worker, answer.message)
         _logger.warning("device %s is lost; what it measured goes to another", name)
         if not self._devices:
             self._replace()
@@ -228,7 +222,7 @@ class DevicePool(WorkerPool):
         if not self._devices and self.lost:
             self._replace()
         elif not self._devices:
-            self.take_devices()
+            self._take_devices(self._count_free())
 
     def _take_again(self) -> None:
         """Take what was given back beside those that there are."""
@@ -243,25 +237,13 @@ class DevicePool(WorkerPool):
     def _replace(self) -> None:
         """Take other devices after these are lost, all but those given back."""
         try:
-            self.take_devices()
+            self._take_devices(self._count_free())
         except DeviceError as error:
-            which = f"all devices of key {self._key!r} are lost"
-            if self._given_back:
-                which = which.removeprefix("all ")
+            all_ = "" if self._given_back else "all "
             raise DeviceError(
-                f"{which}: {'; '.join(self.lost)}. "
+                f"{all_}devices of key {self._key!r} are lost: {'; '.join(self.lost)}. "
                 "Costs measured so far are kept: start servers and run again. (" + error.text + ")"
             ) from error
-
-
-def _call(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    return {"function": path_of(function), "arguments": arguments}
-
-
-def _info_of(address: str, described: Reply) -> DeviceInfo:
-    if described.outcome != "ok":
-        raise DeviceError(f"device {address} does not say what it is: {described.message}")
-    return DeviceInfo.from_json(described.value, address)
 
 
 def _reply_of(reply: Reply) -> Reply:

@@ -42,12 +42,9 @@ class DeviceRunner:
         """`tracker`: "host:port". `options`: of the worker on each device. DeviceError for what is
         no address or no key."""
         if not key:
-            raise DeviceError(
-                option("rpc_tracker")
-                + " is set, "
-                + option("rpc_key", "relay.collage.rpc_key")
-                + " is not: give the key under which the devices' servers registered"
-            )
+            missing = option("rpc_key", "relay.collage.rpc_key")
+            advice = "give the key under which the devices' servers registered"
+            raise DeviceError(option("rpc_tracker") + " is set, " + missing + " is not: " + advice)
         check_key(key)
         self._address, self._key, self._wait_seconds = Address.parse(tracker), key, wait_seconds
         self._options = options or WorkerOptions()
@@ -61,11 +58,10 @@ class DeviceRunner:
     is_here = False
 
     def load(self) -> float:
-        """Not looked at."""
+        """Return none: nobody looks, nor is a cost measured again for that."""
         return 0.0
 
     def is_quiet(self) -> bool:
-        """Nobody looks: no cost is measured again for that."""
         return False
 
     def machine(self) -> MachineTraits:
@@ -79,7 +75,7 @@ class DeviceRunner:
         self.info.check_backends(list(dict.fromkeys(each.backend for each in candidates)))
 
     def check_compiler(self, compiler: str) -> None:
-        """DeviceError when `compiler` ("" for this machine's own) cannot link for the devices."""
+        """See device_info."""
         check_compiler(self.info, compiler)
 
     def submit(self, job: Job, on_reply: OnReply) -> None:

@@ -20,7 +20,7 @@ from ..errors import DeviceError
 from ..exec.machine_fault import DEVICE, MachineFault
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of, resolve
+from ..exec.resolve import call_of, resolve
 from .device_info import describe_this_device
 from .service import PREFIX
 from .tracker import Address, Tracker
@@ -38,9 +38,9 @@ _sessions: list[rpc.RPCSession] = []
 def open_device(
     tracker: list[Any], key: str, seconds: float, options: dict[str, Any]
 ) -> dict[str, Any] | None:
-    """Get a device of the key and ready its worker (WorkerOptions' fields): its address and what it
-    is (the fields of the Reply to describe_this_device), None when none gets free in so many
-    seconds. DeviceError for one that cannot be used."""
+    """Get a device of the key and ready its worker (WorkerOptions' fields); return what
+    DeviceInfo.from_json takes, None when none gets free in so many seconds. DeviceError for one
+    that cannot be used."""
     _sessions.clear()
     signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process, whatever that waits for
     with Tracker(Address(*tracker)) as connection:
@@ -57,14 +57,15 @@ def open_device(
             "with `python -m tvm.relay.collage.rpc_server`"
         ) from None
     _sessions.append(session)
-    call = {"function": path_of(describe_this_device), "arguments": {}}
-    job = Job("call", call, options["startup_seconds"])
-    return {"address": str(ticket.device), "described": run_on_device(dataclasses.asdict(job))}
+    job = Job("call", call_of(describe_this_device), options["startup_seconds"])
+    described = _run(job)
+    if described.outcome != "ok":
+        raise DeviceError(f"device {ticket.device} does not say what it is: {described.message}")
+    return {"address": str(ticket.device), "fields": described.value}
 
 
 def run_on_device(job: dict[str, Any]) -> dict[str, Any]:
-    """Run a job (its fields) on the device with copies of its files; the fields of its Reply.
-    MachineFault where the device does not reply."""
+    """Return the fields of a device's Reply to a job (its fields), with copies of its files."""
     names = {path: f"file_{i}_{os.path.basename(path)}" for i, path in enumerate(job["files"])}
     bytes_of = {path: os.path.getsize(path) for path in names}
     request = json.dumps({"job": {**job, "files": []}, "names": names})
@@ -89,8 +90,7 @@ def run_on_device(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def call_with_device(function: str, arguments: dict[str, Any]) -> Any:
-    """Call a function in this process that gets, as `run`, what has the device reply to a job, as
-    run_on_device."""
+    """Call a function in this process that gets, as `run`, what has the device reply to a job."""
     return resolve(function)(run=_run, **arguments)
 
 

@@ -7,6 +7,7 @@ Test: rpc/test_tracker.py.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import struct
 import time
@@ -55,7 +56,7 @@ class Ticket(NamedTuple):
     match: str
 
 
-class Tracker:
+class Tracker(contextlib.AbstractContextManager):
     """A connection to a tracker. DeviceError says what cannot be reached."""
 
     def __init__(self, address: Address) -> None:
@@ -92,8 +93,7 @@ class Tracker:
         return int(self._summary()["queue_info"].get(key, {}).get("free", 0))
 
     def request(self, key: str, seconds: float) -> Ticket | None:
-        """Request a device of the key for one's own, None when none gets free in so many
-        seconds."""
+        """Request a device of the key, None when none gets free in so many seconds."""
         end = time.monotonic() + seconds
         self._send([base.TrackerCode.REQUEST, key, "", 1])
         try:
@@ -107,9 +107,6 @@ class Tracker:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Tracker:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

@@ -55,7 +55,8 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
         raise StoreMissingError(path, "there is no such file")
     if not exists:
         _make_folder(path)
-    is_writable = not exists or _is_writable(path)
+    # SQLite also needs to put files beside it.
+    is_writable = not exists or (_can_write(path) and _can_write(path.parent))
     connection = sqlite3.connect(
         _uri(path, is_writable),
         uri=True,
@@ -83,8 +84,7 @@ def connect(path: Path, create: bool = True, write: bool = True) -> tuple[sqlite
 
 
 def _make_folder(path: Path) -> None:
-    """Make the user's cache directory; of a path that somebody named the last folder alone: more is
-    a typing error."""
+    """Make the user's cache directory; of a path that is named the last folder alone."""
     if missing := missing_folder(path):
         raise StoreFolderError(path, f"there is no folder {missing}")
     path.parent.mkdir(parents=path == default_path(), exist_ok=True)
@@ -123,16 +123,15 @@ def _use_wal(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _is_writable(path: Path) -> bool:
-    """SQLite also needs to put files beside it."""
-    return all(os.access(each, os.W_OK, effective_ids=True) for each in (path, path.parent))
-
-
 def _uri(path: Path, is_writable: bool) -> str:
     uri = path.absolute().as_uri()
     if is_writable:  # also for reading alone: SQLite then cleans up after itself
         return f"{uri}?mode=rwc"
     # Without a log beside it nobody is writing; SQLite then need not make files of its own.
     has_log = path.with_name(path.name + "-wal").exists()
-    can_share = os.access(path.parent, os.W_OK, effective_ids=True)
-    return f"{uri}?mode=ro" if has_log or can_share else f"{uri}?mode=ro&immutable=1"
+    can_share = has_log or _can_write(path.parent)
+    return f"{uri}?mode=ro" if can_share else f"{uri}?mode=ro&immutable=1"
+
+
+def _can_write(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=True)

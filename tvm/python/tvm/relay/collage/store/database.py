@@ -7,6 +7,7 @@ after. Every method raises a StoreError when the file will not do.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,15 +29,11 @@ _REMOVE = f"DELETE FROM cost WHERE {_KEY_IS} AND measured_at = ?"
 _REPLACE_OLDER = f"{_REPLACE} WHERE excluded.measured_at > cost.measured_at"
 
 
-class CostStore:
+class CostStore(contextlib.AbstractContextManager):
     """An open store. `is_read_only`: look-ups work, `put` and `merge` raise StoreReadOnlyError."""
 
     def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        create: bool = True,
-        write: bool = True,
+        self, path: str | os.PathLike[str], *, create: bool = True, write: bool = True
     ) -> None:
         """Open the file, by default made when missing. `write`: whether to write at all."""
         self.path = Path(path)
@@ -49,8 +46,7 @@ class CostStore:
         return _readable(found[0]) if found else None
 
     def nearest(self, key: CostKey) -> StoredCost | None:
-        """Return the row of the same candidate that differs in the fewest parts, the newest of
-        equals."""
+        """Return the newest row of the same candidate that differs in the fewest parts."""
         rows = self.rows(candidate=key.candidate)
         rows.sort(key=lambda row: row.measured_at, reverse=True)
         return min(rows, key=lambda row: len(key.differences(row.key)), default=None)
@@ -58,14 +54,11 @@ class CostStore:
     def rows(self, *, candidate: str = "", backend: str = "", status: str = "") -> list[StoredCost]:
         """Return the rows in the order of their keys; `candidate` is the beginning of a hash. Rows
         that make no sense are left out (`problems` names them)."""
-        wanted = {"backend": backend, "status": status}
-        conditions = ["candidate >= ?", "candidate < ?"]
-        values = [candidate, candidate + "\x7f"]
-        for column, value in wanted.items():
-            if value:
-                conditions.append(f"{column} = ?")
-                values.append(value)
-        found = self._query(f"{_SELECT} WHERE {' AND '.join(conditions)}", values)
+        wanted = {"candidate >=": candidate, "candidate <": candidate + "\x7f"}
+        wanted |= {"backend =": backend} if backend else {}
+        wanted |= {"status =": status} if status else {}
+        conditions = " AND ".join(f"{condition} ?" for condition in wanted)
+        found = self._query(f"{_SELECT} WHERE {conditions}", wanted.values())
         return [row for row in map(_readable, found) if row is not None]
 
     def put(self, row: StoredCost) -> None:
@@ -75,8 +68,7 @@ class CostStore:
             self._connection.execute(_REPLACE, row.values())
 
     def merge(self, rows: Iterable[StoredCost]) -> int:
-        """Keep the newer of equal keys; all rows or, on any error, none. Returns how many changed
-        the store."""
+        """Keep the newer of equal keys; all rows or, on errors, none. Returns how many changed."""
         return self._change(_REPLACE_OLDER, (row.values() for row in rows))
 
     def remove(self, rows: Iterable[StoredCost]) -> int:
@@ -103,9 +95,6 @@ class CostStore:
     def close(self) -> None:
         self._connection.close()
 
-    def __enter__(self) -> CostStore:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
@@ -128,8 +117,7 @@ class CostStore:
 
 
 def _readable(values: tuple[Any, ...]) -> StoredCost | None:
-    """Read a row; one that makes no sense (a later status, a hand's edit) is no answer, but no
-    fault either."""
+    """Read a row; one that makes no sense (a later status, a hand's edit) is no answer."""
     try:
         return StoredCost.of_values(values)
     except ValueError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .key import CostKey, Environment, default_text, stored_version
@@ -57,10 +57,8 @@ class Explained:
             f"{row.key.candidate}  {row.key.backend}  {row.label}: {row.cost.Summary()}, "
             f"{row.measured_at[:19]}, {'does not serve' if self.differences else serves}"
         ]
-        lines += [
-            f"  {name}: stored {stored!r}, now {now!r}"
-            for name, (stored, now) in self.differences.items()
-        ]
+        for name, (stored, now) in self.differences.items():
+            lines.append(f"  {name}: stored {stored!r}, now {now!r}")
         return "\n".join(lines)
 
 
@@ -71,13 +69,10 @@ def explain(rows: Sequence[StoredCost], changes: Mapping[str, str]) -> list[Expl
     its network touches in turn) are taken from the row.
     """
     here = Environment.here()._asdict()
-    versions: dict[str, str | None] = {}
+    versions = _versions(rows)
     explained = []
     for row in rows:
-        backend = row.key.backend
-        if backend not in versions:
-            versions[backend] = stored_version(backend)
-        version = versions[backend]
+        version = versions[row.key.backend]
         now = {
             **here,
             "measuring": default_text(row.key.measuring),
@@ -99,9 +94,7 @@ def summary_lines(explained: Sequence[Explained]) -> list[str]:
             "it quiet measures them again"
         )
     counts = collections.Counter(
-        (name, stored, now)
-        for item in explained
-        for name, (stored, now) in item.differences.items()
+        (name, *values) for item in explained for name, values in item.differences.items()
     )
     for (name, stored, now), count in counts.most_common():
         were = "was" if count == 1 else "were"
@@ -115,29 +108,29 @@ def measured_before(rows: Sequence[StoredCost], days: float) -> list[StoredCost]
     return [row for row in rows if row.measured_at < limit]
 
 
-def of_other_versions(
-    rows: Sequence[StoredCost],
-    environment: Environment | None = None,
-    version_of: Callable[[str], str | None] = stored_version,
-) -> list[StoredCost]:
+def of_other_versions(rows: Sequence[StoredCost]) -> list[StoredCost]:
     """Return the rows that no search with this installation can use.
 
     They were measured with another TVM, in another way or, on a CPU like this one, with another
     version of their backend. Which versions other machines have is not known here (a search over
     RPC uses theirs), nor those of backends that are not known here: such rows stay.
     """
-    here = environment or Environment.here()
-    versions = {name: version_of(name) for name in {row.key.backend for row in rows}}
-
-    def is_other(row: StoredCost) -> bool:
-        version = versions[row.key.backend]
-        return (
-            row.key.tvm != here.tvm
-            or _measuring_version(row.key.measuring) != _measuring_version(here.measuring)
-            or (row.key.cpu == here.cpu and version not in (None, row.key.backend_version))
+    here, versions = Environment.here(), _versions(rows)
+    return [
+        row
+        for row in rows
+        if row.key.tvm != here.tvm
+        or _measuring_version(row.key.measuring) != _measuring_version(here.measuring)
+        or (
+            row.key.cpu == here.cpu
+            and versions[row.key.backend] not in (None, row.key.backend_version)
         )
+    ]
 
-    return [row for row in rows if is_other(row)]
+
+def _versions(rows: Sequence[StoredCost]) -> dict[str, str | None]:
+    """Return the versions that backends of rows have here."""
+    return {name: stored_version(name) for name in {row.key.backend for row in rows}}
 
 
 def _measuring_version(text: str) -> str:

@@ -50,8 +50,7 @@ class Environment(NamedTuple):
 
     @classmethod
     def of_device(cls, cpu: str, threads: str, options: MeasureOptions) -> Environment:
-        """Describe a device elsewhere, of this software: what it says of itself, in the words of
-        here."""
+        """Describe a device elsewhere, of this software, by what it says of itself."""
         return cls("cpu", cpu, threads, tvm_build(), measuring_text(options))
 
 
@@ -59,8 +58,7 @@ _DEFAULTS = MeasureOptions()
 
 
 def measuring_text(options: MeasureOptions) -> str:
-    """Describe the way of measuring: its version, then decisive options that are not at their
-    defaults."""
+    """Describe the way of measuring: its version, then decisive options that are no defaults."""
     chosen = {
         name: getattr(options, name)
         for name in _DECISIVE
@@ -105,8 +103,7 @@ class CandidateKeys:
 
 
 def default_text(measuring: str) -> str:
-    """Describe the way of measuring by default, in the network that a row's own was measured
-    for."""
+    """Describe the way of measuring by default, in the network that a row was measured for."""
     chosen = measuring.partition(" ")[2]
     try:
         network_bytes = json.loads(chosen or "{}").get("network_bytes", _DEFAULTS.network_bytes)

@@ -59,30 +59,22 @@ class StoredCost:
         for name, value in fields.items():
             if not isinstance(value, _TYPES.get(name, str)) or isinstance(value, bool):
                 raise ValueError(f"{name} is {value!r}")
+        fields["unverified"] = bool(fields["unverified"])
         return cls(
             CostKey(*(fields[name] for name in CostKey._fields)),
-            Cost(
-                **{name: fields[name] for name in COST_FIELDS if name != "unverified"},
-                unverified=bool(fields["unverified"]),
-            ),
+            Cost(**{name: fields[name] for name in COST_FIELDS}),
             utc(datetime.datetime.fromisoformat(fields["measured_at"])),
             fields["label"],
             fields["allowed_seconds"],
         )
 
 
-_OPTIONAL_NUMBER, _NUMBER = (int, float, type(None)), (int, float)
+_NUMBER = (int, float)
 # Columns that are no text.
 _TYPES: dict[str, Any] = {
-    "seconds": _OPTIONAL_NUMBER,
-    "low": _OPTIONAL_NUMBER,
-    "high": _OPTIONAL_NUMBER,
-    "median": _OPTIONAL_NUMBER,
-    "rounds": int,
-    "border_seconds": _NUMBER,
-    "load": _NUMBER,
-    "unverified": int,
-    "allowed_seconds": _NUMBER,
+    **dict.fromkeys(("seconds", "low", "high", "median"), (*_NUMBER, type(None))),
+    **dict.fromkeys(("border_seconds", "load", "allowed_seconds"), _NUMBER),
+    **dict.fromkeys(("rounds", "unverified"), int),
 }
 
 # Up to layout 4 a measured cost's flags were words of its message.
@@ -95,14 +87,16 @@ _NOT_VERIFIED = re.compile(r"(^|; )not verified: ")
 
 def message_of(status: object, message: Any) -> Any:
     """Return the message of a row of those layouts without what its figures say as well."""
-    is_worded = status == "measured" and isinstance(message, str)
-    return _NOISY.sub("", message) if is_worded else message
+    return _NOISY.sub("", message) if _is_worded(status, message) else message
 
 
 def was_unverified(status: object, message: Any) -> int:
     """Return whether the message of a row of those layouts says that nothing was compared."""
-    is_worded = status == "measured" and isinstance(message, str)
-    return int(is_worded and _NOT_VERIFIED.search(message) is not None)
+    return int(_is_worded(status, message) and bool(_NOT_VERIFIED.search(message)))
+
+
+def _is_worded(status: object, message: object) -> bool:
+    return status == "measured" and isinstance(message, str)
 
 
 def utc(time: datetime.datetime) -> str:
@@ -125,25 +119,24 @@ def to_line(row: StoredCost) -> str:
 
 
 def read_lines(lines: Iterable[str], name: str) -> list[StoredCost]:
-    """Read the rows of `lines`; blank ones are skipped. ImportLineError names the first wrong line
-    of `name`."""
-    rows = []
+    """Read rows of lines that are not blank. ImportLineError names the first wrong one."""
+    rows, where = [], name
     try:
         for number, line in enumerate(lines, 1):
+            where = f"{name}, line {number}"
             if line.strip():
-                rows.append(_row(line, f"{name}, line {number}"))
+                rows.append(_row(line))
     except UnicodeDecodeError as error:
         raise ImportLineError(f"{name} is no text: nothing is imported ({error})") from None
-    return rows
-
-
-def _row(line: str, where: str) -> StoredCost:
-    try:
-        fields = parse_json(line)
-        if not isinstance(fields, dict):
-            raise ValueError("not an object")
-        return StoredCost.from_json(fields)
     except ValueError as error:
         raise ImportLineError(
             f"{where} is no row of `collage store export`, so nothing is imported: {error}"
         ) from None
+    return rows
+
+
+def _row(line: str) -> StoredCost:
+    fields = parse_json(line)
+    if not isinstance(fields, dict):
+        raise ValueError("not an object")
+    return StoredCost.from_json(fields)

@@ -92,8 +92,7 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
 
 @contextlib.contextmanager
 def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
-    """Statements in the block see one state of the file, and all of them count or, on any error,
-    none."""
+    """Have statements in the block see one state of the file, and count all or, on errors, none."""
     connection.execute(begin)
     try:
         yield
@@ -107,7 +106,8 @@ def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") 
 def _is_current(connection: sqlite3.Connection, path: os.PathLike[str]) -> bool:
     """Return whether the file has this version; False for an empty or older one."""
     owner, version = _pragma(connection, "application_id"), _pragma(connection, "user_version")
-    if owner == 0 and version == 0 and _table_count(connection) == 0:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    if owner == version == tables == 0:
         return False
     if owner != APPLICATION_ID:
         raise StoreForeignError(path, "another program's SQLite file")
@@ -116,10 +116,6 @@ def _is_current(connection: sqlite3.Connection, path: os.PathLike[str]) -> bool:
     if version != VERSION and version not in MIGRATIONS:
         raise StoreForeignError(path, f"its layout {version} was never one of ours")
     return version == VERSION
-
-
-def _table_count(connection: sqlite3.Connection) -> int:
-    return connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:

@@ -77,8 +77,7 @@ class Ansor(Tuner):
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
-        """Have TVM warn of no kernel that lacks a record, which is the rule where a search tries
-        what helps."""
+        """Have TVM warn of no kernel that lacks a record, which is the rule in a search."""
         roots = [each for each in THREADS.in_force() if isinstance(each, FallbackContext)]
         before = [root.verbose for root in roots]
         try:
@@ -212,8 +211,7 @@ def _build_nothing(inputs: Sequence[MeasureInput], *_: Any) -> list[Any]:
 
 
 def _build_and_run(log: str, inputs: Sequence[MeasureInput], *_: Any) -> list[MeasureResult]:
-    """Make trials; each is in the log before the next begins, as a search may be killed at any
-    moment."""
+    """Make trials; each is in the log before the next begins: a search may be killed."""
     results = []
     for entry in inputs:
         costs, error, began, took = timed(functools.partial(_build, entry))

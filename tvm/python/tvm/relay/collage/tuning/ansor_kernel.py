@@ -9,12 +9,13 @@ tuning/test_ansor_kernel.py.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from tvm import te
@@ -52,7 +53,7 @@ class AnsorKernel:
 
     @classmethod
     def from_json(cls, fields: dict[str, Any]) -> AnsorKernel:
-        """Undo to_json. ValueError, TypeError or KeyError for anything else."""
+        """Undo to_json. TypeError or KeyError for other fields."""
         given = {**fields, "roles": tuple(fields["roles"]), "shape": tuple(fields["shape"])}
         return cls(**given)
 
@@ -84,22 +85,28 @@ def kernel_of(task: SearchTask, name: str, calls: int = 1) -> AnsorKernel:
 
 
 def to_comment(kernel: AnsorKernel) -> str:
-    """Return the line of a log that says what a workload's kernel is: a comment to other
-    readers."""
+    """Return the line of a log that says what a kernel is: a comment to other readers."""
     return _MARK + json.dumps(kernel.to_json())
 
 
 def kernels_in(lines: Iterable[str]) -> dict[str, AnsorKernel]:
     """Return kernels by workload, of a log's comments; what is no such comment is left out."""
     found = {}
-    for line in lines:
-        if line.startswith(_MARK):
-            try:
-                kernel = AnsorKernel.from_json(json.loads(line[len(_MARK) :]))
-            except (ValueError, TypeError, KeyError):
-                continue  # cut off by a killed writer
+    for fields in comments_in(lines, _MARK):
+        with contextlib.suppress(TypeError, KeyError):
+            kernel = AnsorKernel.from_json(fields)
             found[kernel.workload] = kernel
     return found
+
+
+def comments_in(lines: Iterable[str], mark: str) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of a log's comments that begin with a mark, without those that a
+    killed writer cut off."""
+    for line in lines:
+        if line.startswith(mark):
+            with contextlib.suppress(ValueError):
+                if isinstance(fields := json.loads(line.removeprefix(mark)), dict):
+                    yield fields
 
 
 def _read(operations: Sequence[Operation]) -> tuple[list[str], list[str]]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import logging
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,9 +20,8 @@ from tvm.auto_scheduler.cost_model import xgb_model
 from tvm.auto_scheduler.feature import get_per_store_features_from_measure_pairs
 
 from ..files.text import write_whole
-from ..process_wide.logs import warn_once
+from .tuner import learning
 
-_logger = logging.getLogger(__name__)
 # A fit to so many takes 2 s of CPU, and the file 5 MB; each round of trials ends with both.
 KEPT_TRIALS = 2000
 # Below these it would be no better than chance.
@@ -42,16 +40,15 @@ class KeptModel(auto_scheduler.XGBModel):
     A file that is damaged or of another form is forgotten, with a warning.
     """
 
-    def __init__(self, path: Path, seed: int = 0) -> None:
-        super().__init__(seed=seed, num_warmup_sample=-1)
+    def __init__(self, path: Path) -> None:
+        super().__init__(seed=0, num_warmup_sample=-1)
         self._path = path
         # By trial that ran: a row of features for each store, seconds, its task.
         self._features: list[np.ndarray] = []
         self._seconds: list[float] = []
         self._tasks: list[str] = []
         self._load()
-        if len(self._seconds) >= _LEAST_TRIALS:
-            self._fit()
+        self._fit()
 
     @property
     def trials(self) -> int:
@@ -75,11 +72,12 @@ class KeptModel(auto_scheduler.XGBModel):
             self._tasks.append(_digest(entry.task))
         for kept in (self._features, self._seconds, self._tasks):
             del kept[:-KEPT_TRIALS]
-        if len(self._seconds) >= _LEAST_TRIALS:
-            self._fit()
+        self._fit()
         self._save()
 
     def _fit(self) -> None:
+        if len(self._seconds) < _LEAST_TRIALS:
+            return
         names, tasks = np.unique(self._tasks, return_inverse=True)
         seconds = np.asarray(self._seconds)
         best = np.full(len(names), np.inf)
@@ -105,38 +103,29 @@ class KeptModel(auto_scheduler.XGBModel):
         )
 
     def _load(self) -> None:
-        try:
-            with np.load(self._path, allow_pickle=False) as kept:
-                ends = np.cumsum(kept["counts"])[:-1]
-                features = np.split(kept["features"], ends)
-                seconds, tasks = kept["seconds"].tolist(), kept["tasks"].tolist()
+        if not self._path.exists():
+            return
+        problem = f"in {self._path} is forgotten"
+        with learning(problem), np.load(self._path, allow_pickle=False) as kept:
+            features = np.split(kept["features"], np.cumsum(kept["counts"])[:-1])
+            seconds, tasks = kept["seconds"].tolist(), kept["tasks"].tolist()
             if not len(features) == len(seconds) == len(tasks):
                 raise ValueError("its parts are of different lengths")
-        except FileNotFoundError:
-            return
-        except Exception as error:  # noqa: BLE001 - numpy and zipfile raise kinds of their own
-            _logger.warning("what was learnt in %s is forgotten: %s", self._path, error)
-            return
-        self._features, self._seconds, self._tasks = features, seconds, tasks
+            self._features, self._seconds, self._tasks = features, seconds, tasks
 
     def _save(self) -> None:
-        """Write what is remembered; a warning where that cannot be: only time is lost."""
-        counts = [len(rows) for rows in self._features]
         content = io.BytesIO()
         np.savez_compressed(
             content,
-            counts=np.asarray(counts),
+            counts=np.asarray([len(rows) for rows in self._features]),
             features=np.concatenate(self._features),
             seconds=np.asarray(self._seconds),
             tasks=np.asarray(self._tasks),
         )
-        try:
+        with learning(f"cannot be kept in {self._path}", "; make room there"):
             write_whole(str(self._path), content.getvalue())
-        except OSError as error:
-            warn_once(f"what was learnt cannot be kept in {self._path}: {error}; make room there")
 
 
 def _digest(task: auto_scheduler.SearchTask) -> str:
-    """Return what names the kernel and the target: on another machine its best trial takes another
-    time."""
+    """Return what names the kernel and the target, on each of which its best trial differs."""
     return hashlib.sha256(f"{task.workload_key}|{task.target}".encode()).hexdigest()[:16]

@@ -72,9 +72,8 @@ class AutoTVM(Tuner):
         target, name, args = row["input"][:3]
         costs, error_no = row["result"][:2]
         seconds = None if error_no else sum(costs) / len(costs)
-        return Line(
-            self.name, _workload(name, args), target, seconds=seconds, text=text, origin=self.name
-        )
+        workload = _workload(name, args)
+        return Line(self.name, workload, target, seconds=seconds, text=text, origin=self.name)
 
     def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the operators, each once for each template that TVM could use for it."""
@@ -96,10 +95,10 @@ class AutoTVM(Tuner):
         while trials > 0 and tuner.has_next():
             configs = [c for c in tuner.next_batch(_BATCH) if c.index not in tried][:trials]
             inputs = [autotvm.MeasureInput(template.target, template, c) for c in configs]
+            tried.update(config.index for config in configs)
             results = []
             for entry in inputs:
                 results.append(_measure(entry))
-                tried.add(entry.config.index)
                 append_line(options.log, encode(entry, results[-1]))
             tuner.update(inputs, results)
             trials -= len(inputs)

@@ -45,10 +45,7 @@ _logger = logging.getLogger(__name__)
 
 
 def given_records(options: CollageOptions, target: Target) -> TuningRecords:
-    """Return the records of the logs that the option `tuning_log`, else update_tuning_log, names.
-
-    TuningLogError.
-    """
+    """Return the records of logs that tuning_log, else update_tuning_log, names. TuningLogError."""
     return load_records(logs_of(options), target)
 
 
@@ -85,8 +82,7 @@ def shipped_of(
 
 
 def _why_none_shipped(options: CollageOptions, target: Target, is_here: bool) -> str:
-    """Return why this build, which asks for them, gets none whatever its module is; "" where it
-    may."""
+    """Return why this build gets none whatever its module is; "" where it may."""
     if logs_of(options) or records_in_force(target)[0]:
         return "there are tuning records of your own"
     if options.tunes() and _tuner(options) != ANSOR:
@@ -116,18 +112,13 @@ def tuning_run(
         return
     tuner = _tuner(options)
     if options.tune and tuner != options.tuner:
-        raise OptionError(
-            f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
-            f"{options.tuner}: set "
-            + option("tuner", "the option tuner")
-            + " to ansor, or leave one of the two out"
-        )
+        what = f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
+        the_option = option("tuner", "the option tuner")
+        advice = " to ansor, or leave one of the two out"
+        raise OptionError(f"{what}{options.tuner}: set " + the_option + advice)
     if options.tune:
-        check_cost_model(
-            options.tune_model,
-            f"tune={options.tune}",
-            "set " + option("tune_model", "the option tune_model") + " to random",
-        )
+        otherwise = "set " + option("tune_model", "the option tune_model") + " to random"
+        check_cost_model(options.tune_model, f"tune={options.tune}", otherwise)
     # Where only shipped ones are judged nothing is written.
     log = Path(os.devnull)
     if options.tunes():
@@ -168,8 +159,7 @@ def _tuner(options: CollageOptions) -> str:
 
 
 def check_cost_model(model: str, what: str, otherwise: str) -> None:
-    """Raise BackendUnavailableError, which says what else to do, where a cost model is not
-    installed."""
+    """BackendUnavailableError, which says what else to do, for a model that is not installed."""
     if model == "xgb" and importlib.util.find_spec("xgboost") is None:
         raise BackendUnavailableError(
             f"{what} searches by a cost model of xgboost, which is not installed: "
@@ -178,8 +168,7 @@ def check_cost_model(model: str, what: str, otherwise: str) -> None:
 
 
 def default_log(tuner: str, device: DeviceTrials | None = None) -> Path:
-    """Return the user's own log of a tuner for the CPU and number of threads, of the device or else
-    here, and for this TVM."""
+    """Return the user's log of a tuner for the CPU and threads, there or here, and this TVM."""
     runs_on = (device.cpu, device.threads) if device else (cpu_model(), thread_text())
     machine = "|".join((*runs_on, tvm_build()))
     digest = hashlib.sha256(machine.encode()).hexdigest()[:12]
@@ -201,11 +190,11 @@ def update_tuning_log(
     build whose option ``tuning_log`` names logs uses these instead. TuningLogError for what is no
     log, UnknownBackendError or OptionError for a backend that has none; then nothing changes.
     """
+    if backend_name != _TVM and find_backend(backend_name) is None:
+        raise UnknownBackendError(
+            f"unknown backend {backend_name!r}: 'tvm' is the one with tuning logs"
+        )
     if backend_name != _TVM:
-        if find_backend(backend_name) is None:
-            raise UnknownBackendError(
-                f"unknown backend {backend_name!r}: 'tvm' is the one with tuning logs"
-            )
         raise OptionError(
             f"backend {backend_name!r} has no tuning log, 'tvm' has: a codegen of your own gets "
             'its log as an option of its target, options = {"log": ""} and '

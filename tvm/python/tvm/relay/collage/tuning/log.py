@@ -9,6 +9,7 @@ tuning/test_log.py.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
 import os
@@ -45,8 +46,8 @@ def read_log(path: str | os.PathLike[str], should_be: str = _SHOULD_BE) -> list[
         missing = f" ({WORKLOADS}, {RECORDS})" if path.is_dir() else ""
         raise TuningLogError(f"tuning log {path}{missing}: {reason}; {should_be}") from None
     lines = [_parse(text) for text in texts if text.strip() and not text.startswith("#")]
-    bad = sum(line is None for line in lines)
     good = [line for line in lines if line is not None]
+    bad = len(lines) - len(good)
     if bad and not good:
         seems = "" if path.is_dir() else f", and it seems to be {kind_of(path)}"
         raise TuningLogError(
@@ -75,20 +76,16 @@ def best_lines(lines: Iterable[Line]) -> list[Line]:
 def load_records(
     paths: Sequence[str | os.PathLike[str]], target: tvm.target.Target | str
 ) -> TuningRecords:
-    """Return the records that builds for `target` would find in these logs together.
-
-    TuningLogError.
-    """
+    """Return the records that builds would find in these logs together. TuningLogError."""
     return records_of(best_lines(line for path in paths for line in read_log(path)), target)
 
 
 def records_of(lines: Iterable[Line], target: tvm.target.Target | str) -> TuningRecords:
     """Return the records in some lines, looked up as TVM does for `target`."""
-    by_kind: dict[str, list[Line]] = {}
-    for line in lines:
-        by_kind.setdefault(line.kind, []).append(line)
+    lines = list(lines)
     records: list[Record] = []
-    for kind, given in by_kind.items():
+    for kind in dict.fromkeys(line.kind for line in lines):
+        given = [line for line in lines if line.kind == kind]
         origins = {line.workload: line.origin for line in given}
         with TUNERS[kind].using([line.text for line in given]) as context:
             found = TUNERS[kind].records_in([context], tvm.target.Target(target))
@@ -99,8 +96,7 @@ def records_of(lines: Iterable[Line], target: tvm.target.Target | str) -> Tuning
 
 def lines_of(records: Iterable[Record]) -> list[Line]:
     """Return records as lines."""
-    lines = (_parse(record.text) for record in records)
-    return [line for line in lines if line is not None]
+    return [line for record in records if (line := _parse(record.text))]
 
 
 def kernels_of(*paths: str | os.PathLike[str]) -> dict[str, AnsorKernel]:
@@ -115,8 +111,7 @@ def note_kernel(path: str | os.PathLike[str], kernel: AnsorKernel) -> None:
 
 
 def texts_of(path: str | os.PathLike[str]) -> list[str]:
-    """Return a log's lines, also its comments; none where there is no log yet, or a folder of
-    MetaSchedule's."""
+    """Return a log's lines and comments; none for a folder, or where there is no log yet."""
     try:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, IsADirectoryError):
@@ -124,11 +119,7 @@ def texts_of(path: str | os.PathLike[str]) -> list[str]:
 
 
 def _parse(text: str) -> Line | None:
-    try:
+    with contextlib.suppress(ValueError, TypeError, LookupError):
         row = parse_json(text)
-        for tuner in TUNERS.values():
-            if line := tuner.line_of(row, text):
-                return line
-    except (ValueError, TypeError, LookupError):
-        pass
+        return next(filter(None, (tuner.line_of(row, text) for tuner in TUNERS.values())), None)
     return None

@@ -11,11 +11,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import logging
 import math
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +27,19 @@ from tvm.meta_schedule.runner.local_runner import LocalRunnerFuture
 from tvm.meta_schedule.utils import derived_object
 
 from ..files.text import append_line, parse_json
-from ..process_wide.logs import warn_once
 from .trial import Argument, build_kernel, timed
-from .tuner import CannotTravel, Context, Line, Record, SearchOptions, Tuner, TuningTask, of_task
+from .tuner import (
+    CannotTravel,
+    Context,
+    Line,
+    Record,
+    SearchOptions,
+    Tuner,
+    TuningTask,
+    learning,
+    of_task,
+)
 
-_logger = logging.getLogger(__name__)
 WORKLOADS, RECORDS = "database_workload.json", "database_tuning_record.json"
 # What MetaSchedule writes for a trial that failed is more.
 _FAILED_SECONDS = 1e9
@@ -61,8 +68,7 @@ class MetaSchedule(Tuner):
         return [] if database is None else [database]
 
     def records_in(self, contexts: Sequence[Context], target: tvm.target.Target) -> list[Record]:
-        """Return the best record of each workload in the innermost database, whatever its target,
-        as TVM looks it up."""
+        """Return the innermost database's best record of each workload, of any target."""
         if not contexts:
             return []
         with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
@@ -87,14 +93,8 @@ class MetaSchedule(Tuner):
         [workload, *_], [_, costs, target, *_] = row
         is_timed = bool(costs) and max(costs) < _FAILED_SECONDS
         seconds = sum(costs) / len(costs) if is_timed else None
-        return Line(
-            self.name,
-            workload,
-            str(tvm.target.Target(target)),
-            seconds=seconds,
-            text=text,
-            origin=self.name,
-        )
+        target = str(tvm.target.Target(target))
+        return Line(self.name, workload, target, seconds=seconds, text=text, origin=self.name)
 
     def tasks(self, mod: tvm.IRModule, target: tvm.target.Target) -> list[TuningTask]:
         """Return the fused kernels that reduce something."""
@@ -123,8 +123,17 @@ class MetaSchedule(Tuner):
         learns = options.model == "xgb"
         model = kept_model(log) if learns else options.model
         modules: list[tvm.IRModule] = []
+        logged = len(history)
         with tempfile.TemporaryDirectory(prefix=_TEMPORARY) as folder:
             _write_pairs(Path(folder), [line.text for line in history])
+
+            def append() -> None:
+                nonlocal logged
+                pairs = read_pairs(Path(folder))
+                for pair in pairs[logged:]:
+                    append_line(log, pair)
+                logged = len(pairs)
+
             ms.tune.tune_tasks(
                 tasks=[context],
                 task_weights=[1.0],
@@ -138,8 +147,8 @@ class MetaSchedule(Tuner):
                 measure_callbacks=[
                     ms.measure_callback.AddToDatabase(),
                     ms.measure_callback.UpdateCostModel(),
-                    _Append(Path(folder), log, len(history)),
-                    *([_KeepModel(model, log)] if learns else []),
+                    _AfterRound(append),
+                    *([_AfterRound(functools.partial(keep, model, log))] if learns else []),
                 ],
             )
 
@@ -177,14 +186,9 @@ def _record(text: str) -> Record:
 
 
 def _reduces(function: tvm.tir.PrimFunc) -> bool:
-    found = []
-
-    def visit(node: Any) -> None:
-        if isinstance(node, tvm.tir.Block) and node.init is not None:
-            found.append(node)
-
-    tvm.tir.stmt_functor.post_order_visit(function.body, visit)
-    return bool(found)
+    nodes: list[Any] = []
+    tvm.tir.stmt_functor.post_order_visit(function.body, nodes.append)
+    return any(isinstance(node, tvm.tir.Block) and node.init is not None for node in nodes)
 
 
 def _strategy(trials: int) -> ms.SearchStrategy:
@@ -199,20 +203,17 @@ def _strategy(trials: int) -> ms.SearchStrategy:
 
 
 def kept_model(log: str) -> ms.cost_model.XGBModel:
-    """Return TVM's cost model with what it learnt in earlier searches, of other tasks and nets
-    too."""
+    """Return TVM's cost model with what it learnt in earlier searches, of other nets too."""
     model, kept = ms.cost_model.XGBModel(num_warmup_samples=_ROUND), _model_path(log)
     if os.path.exists(kept):
-        try:
+        with learning(f"in {kept} is forgotten"):
             model.load(kept)
-        except Exception as error:  # noqa: BLE001 - tar, numpy and xgboost raise kinds of their own
-            _logger.warning("what was learnt in %s is forgotten: %s", kept, error)
-            return ms.cost_model.XGBModel(num_warmup_samples=_ROUND)
-    # Here and not as it is written: a model whose data do not grow is fitted no more.
-    while model.data_size > KEPT_TRIALS and len(model.data) > 1:
-        _, oldest = model.data.popitem(last=False)
-        model.data_size -= len(oldest.costs)
-    return model
+            # Here and not as it is written: a model whose data do not grow is fitted no more.
+            while model.data_size > KEPT_TRIALS and len(model.data) > 1:
+                _, oldest = model.data.popitem(last=False)
+                model.data_size -= len(oldest.costs)
+            return model
+    return ms.cost_model.XGBModel(num_warmup_samples=_ROUND)
 
 
 def _model_path(log: str) -> str:
@@ -220,33 +221,29 @@ def _model_path(log: str) -> str:
 
 
 def keep(model: ms.cost_model.XGBModel, log: str) -> None:
-    """Write what the model learnt from beside the log. A warning where that cannot be: only time is
-    lost."""
+    """Write what the model learnt from beside the log."""
     if model.booster is None:
         return
     kept = _model_path(log)
     temporary = f"{kept}.{os.getpid()}.tar"
-    try:
-        model.save(temporary)
-        os.replace(temporary, kept)
-    except Exception as error:  # noqa: BLE001 - tar, numpy and xgboost raise kinds of their own
-        warn_once(f"what was learnt cannot be kept in {kept}: {error}; make room there")
-    finally:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
+    with learning(f"cannot be kept in {kept}", "; make room there"):
+        try:
+            model.save(temporary)
+            os.replace(temporary, kept)
+        finally:
+            Path(temporary).unlink(missing_ok=True)
 
 
 @derived_object
-class _KeepModel(ms.measure_callback.PyMeasureCallback):
-    """Keeps what the cost model has learnt by the end of each round: the search may be killed in
-    the next."""
+class _AfterRound(ms.measure_callback.PyMeasureCallback):
+    """Does something at the end of each round: the search may be killed in the next."""
 
-    def __init__(self, model: ms.cost_model.XGBModel, log: str) -> None:
+    def __init__(self, action: Callable[[], None]) -> None:
         super().__init__()
-        self._model, self._log = model, log
+        self._action = action
 
     def apply(self, *_: Any) -> None:
-        keep(self._model, self._log)
+        self._action()
 
 
 @derived_object
@@ -287,18 +284,3 @@ class KeptRunner(ms.runner.PyRunner):
         return build_kernel(
             self._target, packed(self._modules[int(entry.artifact_path)])
         ), arguments
-
-
-@derived_object
-class _Append(ms.measure_callback.PyMeasureCallback):
-    """Adds what the database has got since the last round to the log."""
-
-    def __init__(self, folder: Path, log: str, known: int) -> None:
-        super().__init__()
-        self._folder, self._log, self._known = folder, log, known
-
-    def apply(self, *_: Any) -> None:
-        pairs = read_pairs(self._folder)
-        for pair in pairs[self._known :]:
-            append_line(self._log, pair)
-        self._known = len(pairs)

@@ -18,8 +18,7 @@ from ..candidate.candidate import CandidateModule, candidate_module
 from ..compile import prepare
 from ..compile.module_check import check_fixed_shapes, shape_flags
 from ..exec.pool import Job, WorkerPool
-from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of
 from ..messages.progress import OnStep, untold, waiting
 from .ansor import ROUND
 from .ansor_kernel import AnsorKernel
@@ -82,8 +81,7 @@ def open_model(
 def transfer_to(
     model: Model, transfer: Transfer, seconds: float, on_step: OnStep = untold
 ) -> dict[str, list[Trial]]:
-    """Transfer to each kernel, dearest first, for `seconds` together; return the trials by
-    workload."""
+    """Transfer to each kernel, dearest first, for `seconds` together; return trials by workload."""
     trials = {}
     kernels, budget = _dearest_first(model.kernels), Budget(seconds)
     for done, kernel in enumerate(kernels):
@@ -96,8 +94,7 @@ def transfer_to(
 
 
 def count_untried(model: Model, transfer: Transfer) -> int:
-    """Return how many schedules are left to try, as many as the seconds of transfer_to did not
-    suffice for."""
+    """Return how many schedules are left that the seconds of transfer_to did not suffice for."""
     return sum(len(transfer.untried(model.candidate, kernel)) for kernel in model.kernels)
 
 
@@ -136,10 +133,14 @@ def autoschedule(
                 unfinished[kernel.workload] = Unfinished("no time left", is_late=True)
                 continue
             limit = budget.limit(len(kernels) - done)
+            call = call_of(
+                tune_task,
+                candidate=model.candidate.to_json(),
+                workload=kernel.workload,
+                options=dataclasses.asdict(asked),
+            )
             with budget.spending(waiting(on_step, *step)):
-                reply = _search(
-                    workers, model.candidate, kernel.workload, options=asked, limit=limit
-                )
+                [reply] = workers.run([Job("call", call, limit)], concurrency=1)
             if reply.outcome != "ok":
                 reason = f"{reply.outcome}: {reply.message}"
                 unfinished[kernel.workload] = Unfinished(reason, reply.outcome == "timeout")
@@ -147,23 +148,6 @@ def autoschedule(
                 exhausted.add(kernel.workload)
     is_late = any(each.is_late for each in unfinished.values())
     return Searched(TIME if is_late else TRIALS, unfinished)
-
-
-def _search(
-    workers: WorkerPool,
-    candidate: CandidateModule,
-    workload: str,
-    options: SearchOptions,
-    limit: float,
-) -> Reply:
-    call = {
-        "candidate": candidate.to_json(),
-        "workload": workload,
-        "options": dataclasses.asdict(options),
-    }
-    job = Job("call", {"function": path_of(tune_task), "arguments": call}, limit)
-    [reply] = workers.run([job], concurrency=1)
-    return reply
 
 
 def _dearest_first(kernels: Sequence[AnsorKernel]) -> list[AnsorKernel]:

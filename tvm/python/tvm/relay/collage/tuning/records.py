@@ -13,7 +13,6 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 import tvm
 
@@ -51,10 +50,8 @@ class TuningRecords:
         """modes: tuners that builds are to be made for even without a record, as candidates were
         that such a tuner had a hand in."""
         # Of equal ones that which says whose it is.
-        found: dict[Any, Record] = {}
-        for record in records:
-            if not (_identity(record) in found and not record.origin):
-                found[_identity(record)] = record
+        named_last = sorted(records, key=lambda record: bool(record.origin))
+        found = {_identity(record): record for record in named_last}
         self._records = tuple(sorted(found.values(), key=_identity))
         self.modes = tuple(sorted(set(modes)))
 
@@ -97,8 +94,7 @@ class TuningRecords:
         return hashlib.sha256(json.dumps(rows).encode()).hexdigest()[:16]
 
     def of_module(self, mod: tvm.IRModule) -> TuningRecords:
-        """Return those that kernels of TVM's in `mod` (typed) may use; perhaps more, never
-        fewer."""
+        """Return those that TVM's kernels in `mod` (typed) may use; perhaps more, never fewer."""
         if not self:
             return self
         sizes, is_padded = _tensor_sizes(mod)
@@ -123,10 +119,8 @@ class TuningRecords:
 
     def to_json(self) -> dict[str, list[str]]:
         """Return lines by tuner."""
-        by_kind: dict[str, list[str]] = {}
-        for record in self._records:
-            by_kind.setdefault(record.kind, []).append(record.text)
-        return by_kind
+        kinds = dict.fromkeys(record.kind for record in self)
+        return {kind: [record.text for record in self if record.kind == kind] for kind in kinds}
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Iterable[str]]) -> TuningRecords:
@@ -174,8 +168,7 @@ def records_in_force(target: tvm.target.Target | str) -> tuple[TuningRecords, li
 
 
 def _tensor_sizes(mod: tvm.IRModule) -> tuple[set[int | None], bool]:
-    """Return the elements of the tensors that TVM's operators read or write, and whether one may be
-    padded."""
+    """Return the elements of tensors that TVM's operators use, and whether one may be padded."""
     functions = [each for each in mod.functions.values() if isinstance(each, tvm.relay.Function)]
     own = [each for each in functions if not is_external_function(each)]
     calls = [call for function in own for call in operator_calls(function)]

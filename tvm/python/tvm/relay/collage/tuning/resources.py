@@ -12,7 +12,7 @@ from typing import Protocol
 
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of
 from ..machine.cpu_lock import OnWait, cpus_for_building, cpus_for_measuring
 from .trial import with_device
 
@@ -40,8 +40,7 @@ class Budget:
 
     @contextlib.contextmanager
     def spending(self, on_wait: OnWait | None = None) -> Iterator[None]:
-        """Have the CPUs for the block, whose seconds are taken off; `on_wait` is told of
-        waiting."""
+        """Have the CPUs for the block, whose seconds are taken off; on_wait is told of waits."""
         cpus = cpus_for_measuring if self._is_timed_here else cpus_for_building
         with cpus(on_wait):
             start = time.monotonic()
@@ -78,11 +77,10 @@ class DeviceTrials:
         return [self.call(self._on_device(job)) for job in jobs]
 
     def _on_device(self, job: Job) -> Job:
-        arguments = {
-            "step": job.arguments["function"],
-            "arguments": job.arguments["arguments"],
-            "compiler": self.compiler,
-            "num_threads": self.num_threads,
-        }
-        call = {"function": path_of(with_device), "arguments": arguments}
+        call = call_of(
+            with_device,
+            call=job.arguments,
+            compiler=self.compiler,
+            num_threads=self.num_threads,
+        )
         return dataclasses.replace(job, arguments=call)

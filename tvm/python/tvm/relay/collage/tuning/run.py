@@ -8,12 +8,12 @@ default schedule. Nothing is built or run in this process. Test: tuning/test_run
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import logging
 from collections.abc import Callable, Container, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
 
 import tvm
 
@@ -21,7 +21,7 @@ from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of, path_of
 from ..machine.cpu_lock import OnWait
 from ..messages.progress import OnStep, steps_untold, waiting
 from . import worker
@@ -42,6 +42,7 @@ from .transfer.transfer import (
 from .tuner import Line, SearchOptions
 
 _logger = logging.getLogger(__name__)
+_LIST_SECONDS = 60.0  # for one candidate's tasks
 
 Estimate = Callable[[Sequence[CandidateModule]], list[Cost]]
 # A candidate with these records: the same function, as candidate_module makes it.
@@ -64,7 +65,6 @@ class RunOptions:
     serves: Callable[[tvm.IRModule, Container[str]], bool] = lambda mod, judged: True
     # Gives what is told of each task of a call of tune().
     progress: Callable[[], AbstractContextManager[OnStep]] = steps_untold
-    extract_seconds: float = 60.0  # for one candidate's tasks
     # What a worker does; tests put fakes there.
     list_step: str = path_of(worker.list_tasks)
     tune_step: str = path_of(worker.tune_task)
@@ -84,11 +84,12 @@ class TuningRun:
         self.tuner = options.search.tuner  # its name
         self.target = tvm.target.Target(target)
         self.records = TuningRecords()  # those that a build may use by now
-        # By workload, the task's name: tuned here, found in the log, or given up with the reason.
+        # By workload, the task's name: tuned here, found in the log, given up with the reason, or
+        # with a record that lost to the default schedule.
         self.searched: dict[str, str] = {}
         self.known: dict[str, str] = {}
         self.failed: dict[str, str] = {}
-        self.slower: dict[str, str] = {}  # those whose record lost to the default schedule
+        self.slower: dict[str, str] = {}
         self.transferred: dict[str, list[Trial]] = {}  # trials of other kernels' schedules
         self._options, self._search_options = options, options.search
         self._workers = workers
@@ -120,22 +121,17 @@ class TuningRun:
                     owners.setdefault(workload, (candidate, make))
         if not owners:
             return
-        trials: dict[str, list[Line]] = {}
-        for line in self._lines():
-            trials.setdefault(line.workload, []).append(line)
+        trials = _by_workload(self._lines())
         with self._options.progress() as on_step:
             for done, (workload, (candidate, _)) in enumerate(owners.items()):
                 on_step(self._names[workload], done, len(owners))
                 limit = self._budget.limit(len(owners) - done)
                 on_wait = waiting(on_step, done, len(owners))
-                self._tune(
-                    workload, candidate, trials.get(workload, []), limit=limit, on_wait=on_wait
-                )
+                self._tune(workload, candidate, trials[workload], limit=limit, on_wait=on_wait)
         self._judge(owners, estimate)
 
     def may_tune(self, mod: tvm.IRModule) -> bool:
-        """Tell whether a candidate of this module (typed) can come to a record that it has not
-        got."""
+        """Tell whether a candidate of this module (typed) can come to a record that it lacks."""
         return self._options.serves(mod, self._judged)
 
     @property
@@ -155,16 +151,10 @@ class TuningRun:
         )
 
     def _list_tasks(self, candidates: Sequence[CandidateModule]) -> None:
-        jobs = [
-            _job(
-                self._options.list_step,
-                self._options.extract_seconds,
-                candidate,
-                tuner=self.tuner,
-            )
-            for candidate in candidates
-        ]
-        for candidate, reply in zip(candidates, self._workers.run(jobs), strict=True):
+        step = self._options.list_step
+        calls = [call_of(step, candidate=c.to_json(), tuner=self.tuner) for c in candidates]
+        replies = self._workers.run([Job("call", call, _LIST_SECONDS) for call in calls])
+        for candidate, reply in zip(candidates, replies, strict=True):
             tasks = reply.value if reply.outcome == "ok" else []
             if reply.outcome != "ok":
                 _logger.warning("%s stays untuned: %s", candidate.label, _reason(reply))
@@ -213,23 +203,22 @@ class TuningRun:
     def _search(
         self, workload: str, candidate: CandidateModule, limit: float, on_wait: OnWait
     ) -> None:
-        job = _job(
+        call = call_of(
             self._options.tune_step,
-            limit,
-            candidate,
+            candidate=candidate.to_json(),
             workload=workload,
             options=dataclasses.asdict(self._search_options),
         )
         before = self._budget.left
         with self._budget.spending(on_wait):
-            [reply] = self._searchers.run([job], concurrency=1)
+            [reply] = self._searchers.run([Job("call", call, limit)], concurrency=1)
         if reply.outcome == "ok":
             name, took = self._names[workload], before - self._budget.left
             self.searched[workload] = name
             _logger.info("tuned %s: %s new trials, %.0f s", name, reply.value["trials"], took)
         elif reply.outcome == "timeout":
-            reason = f"its {limit:.0f} s of tune_seconds={self._options.seconds:g} ended"
-            self._give_up(workload, reason)
+            asked = f"tune_seconds={self._options.seconds:g}"
+            self._give_up(workload, f"its {limit:.0f} s of {asked} ended")
         else:
             self._give_up(workload, _reason(reply), is_news=reply.outcome == "lost")
 
@@ -242,28 +231,30 @@ class TuningRun:
 
     def _judge(self, owners: dict[str, Owner], estimate: Estimate) -> None:
         """Measure each owner with its tasks' records beside itself without any."""
-        found: dict[str, list[Line]] = {}
-        for line in best_lines(self._lines()):
-            found.setdefault(line.workload, []).append(line)
+        found = _by_workload(best_lines(self._lines()))
         self._judged.update(owners)
+        pairs = {candidate.key(): (candidate, make) for candidate, make in owners.values()}
         groups: dict[str, list[str]] = {}  # owner -> its tasks that have a record
         for workload, (candidate, _) in owners.items():
             if workload in found:
                 groups.setdefault(candidate.key(), []).append(workload)
-        pairs = {candidate.key(): (candidate, make) for candidate, make in owners.values()}
         kept = set(self.records)
-        chosen = {
-            key: set(records_of([line for w in names for line in found[w]], self.target))
-            for key, names in groups.items()
-        }
+        chosen = [
+            set(records_of([line for w in names for line in found[w]], self.target))
+            for names in groups.values()
+        ]
         plain = [pairs[key][0] for key in groups]
-        tuned = [pairs[key][1](TuningRecords(kept | chosen[key])) for key in groups]
+        tuned = [
+            pairs[key][1](TuningRecords(kept | records))
+            for key, records in zip(groups, chosen, strict=True)
+        ]
         costs = estimate([*plain, *tuned])
-        for (key, workloads), before, after in zip(
-            groups.items(), costs[: len(plain)], costs[len(plain) :], strict=True
+        befores, afters = costs[: len(plain)], costs[len(plain) :]
+        for workloads, records, before, after in zip(
+            groups.values(), chosen, befores, afters, strict=True
         ):
             if is_better(after, before):
-                kept |= chosen[key]
+                kept |= records
                 continue
             names = {workload: self._names[workload] for workload in workloads}
             self.slower.update(names)
@@ -284,16 +275,18 @@ class TuningRun:
         return worker.trials_in(self._search_options.log, self.tuner, target) + beside
 
 
+def _by_workload(lines: Sequence[Line]) -> collections.defaultdict[str, list[Line]]:
+    found = collections.defaultdict(list)
+    for line in lines:
+        found[line.workload].append(line)
+    return found
+
+
 def is_better(after: Cost, before: Cost) -> bool:
     """Tell whether the tuned candidate is usable and faster; a failed one never is."""
     if not after.is_usable or after.seconds is None:
         return False
     return not before.is_usable or before.seconds is None or after.seconds < before.seconds
-
-
-def _job(step: str, seconds: float, candidate: CandidateModule, **arguments: Any) -> Job:
-    arguments = {"candidate": candidate.to_json(), **arguments}
-    return Job("call", {"function": step, "arguments": arguments}, seconds)
 
 
 def _reason(reply: Reply) -> str:

@@ -6,6 +6,7 @@ device. Tests: tuning/test_search.py, rpc/test_devices.py.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 import math
 import os
@@ -29,7 +30,7 @@ from ..exec.machine_fault import (
 )
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of, resolve
+from ..exec.resolve import call_of, resolve
 
 # Shape and type of a kernel's argument.
 Argument = tuple[Sequence[int], str]
@@ -73,10 +74,8 @@ def build_kernel(target: tvm.target.Target, *what: Any) -> tvm.runtime.Module:
 
 
 def seconds_of_kernel(kernel: tvm.runtime.Module, arguments: Sequence[Argument]) -> list[float]:
-    """Return the seconds of some runs of a built kernel on normal random arguments.
-
-    A kernel that takes a second or more runs once.
-    """
+    """Return the seconds of some runs of a built kernel on normal random arguments, where kernels
+    run. One that takes a second or more runs once."""
     return run_kernels(time_kernel, [kernel], arguments=arguments)
 
 
@@ -87,13 +86,12 @@ def time_kernel(
     [function] = kernels
     device = tvm.cpu()
     values = [tvm.nd.array(array, device) for array in random_arrays(arguments)]
-    first = function.time_evaluator(function.entry_name, device, number=1)(*values).results[0]
+    time_of = functools.partial(function.time_evaluator, function.entry_name, device, number=1)
+    first = time_of()(*values).results[0]
     if first >= _LEAST_FIRST_SECONDS:
         return [first]
-    timer = function.time_evaluator(
-        function.entry_name, device, number=1, repeat=_REPEATS, min_repeat_ms=_LEAST_MS
-    )
-    return [float(second) for second in timer(*values).results]
+    repeats = time_of(repeat=_REPEATS, min_repeat_ms=_LEAST_MS)(*values).results
+    return [float(second) for second in repeats]
 
 
 def random_arrays(arguments: Sequence[Argument]) -> list[np.ndarray]:
@@ -108,8 +106,7 @@ def tensor_arguments(tensors: Sequence[tvm.te.Tensor]) -> list[Argument]:
 
 
 def _array(generator: np.random.Generator, shape: Sequence[int], dtype: str) -> np.ndarray:
-    """Return normal random numbers; small ones of short integers; zeros of others, which may be
-    indices."""
+    """Return normal random numbers; small ones of short integers; zeros of what may be indices."""
     if dtype.startswith("float"):
         return generator.standard_normal(math.prod(shape)).reshape(tuple(shape)).astype(dtype)
     if dtype in ("int8", "uint8", "int16", "uint16", "bool"):
@@ -131,24 +128,17 @@ _devices: list[TrialDevice] = []
 _numbers = itertools.count()
 
 
-def with_device(
-    run: Callable[[Job], Reply],
-    step: str,
-    arguments: dict[str, Any],
-    compiler: str,
-    num_threads: int,
-) -> Any:
-    """Call a worker's step, whose kernels run on a device, which `run` has reply to jobs."""
-    _devices.append(TrialDevice(run, compiler, num_threads))
+def with_device(call: dict[str, Any], **device: Any) -> Any:
+    """Do a worker's call (call_of), whose kernels run on a device (TrialDevice's fields)."""
+    _devices.append(TrialDevice(**device))
     try:
-        return resolve(step)(**arguments)
+        return resolve(call["function"])(**call["arguments"])
     finally:
         _devices.clear()
 
 
 def threads_there() -> int | None:
-    """Return TVM's threads on the device that kernels run on; None where they run in this
-    process."""
+    """Return TVM's threads on the device that kernels run on; None in this process."""
     return _devices[0].num_threads if _devices else None
 
 
@@ -173,8 +163,8 @@ def run_kernels(
         with blaming_the_compiler(device.compiler):
             for kernel, file in zip(kernels, files, strict=True):
                 export(kernel, file, **({"cc": device.compiler} if device.compiler else {}))
-        there = {"function": path_of(function), "files": files, "arguments": arguments}
-        call = {"function": path_of(load_and_call), "arguments": there}
+        there = call_of(function, **arguments)
+        call = call_of(load_and_call, call=there, files=files)
         reply = device.run(Job("call", call, seconds, files=tuple(files)))
     if reply.fault and reply.fault not in PASSING:
         raise MachineFault(reply.fault, f"on the device: {reply.message}")
@@ -183,7 +173,7 @@ def run_kernels(
     return reply.value
 
 
-def load_and_call(function: str, files: Sequence[str], arguments: dict[str, Any]) -> Any:
-    """Call a function with the kernels of these libraries: the device's side of run_kernels."""
+def load_and_call(call: dict[str, Any], files: Sequence[str]) -> Any:
+    """Do a call with the kernels of these libraries: the device's side of run_kernels."""
     kernels = [tvm.runtime.load_module(os.path.abspath(file)) for file in files]
-    return resolve(function)(kernels, **arguments)
+    return resolve(call["function"])(kernels, **call["arguments"])

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 import tvm
 
 from ..errors import CollageError
+from ..process_wide.logs import warn_once
 from ..tvm_fixes.thread_contexts import ThreadContexts
 from .ansor_kernel import AnsorKernel
 
@@ -134,6 +135,15 @@ class Tuner(Protocol):
 def of_task(known: Sequence[Line], task: TuningTask) -> list[Line]:
     """Return those trials that are of a task."""
     return [line for line in known if line.workload == task.workload]
+
+
+@contextlib.contextmanager
+def learning(problem: str, advice: str = "") -> Iterator[None]:
+    """Read or write what a cost model has learnt; a fault costs time alone, and is warned of."""
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - tar, zip, numpy and xgboost raise their own kinds
+        warn_once(f"what was learnt {problem}: {error}{advice}")
 
 
 def contexts_in_force(threads: ThreadContexts, outermost: type, usable: type) -> list[Context]:

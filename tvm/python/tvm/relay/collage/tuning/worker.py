@@ -31,8 +31,7 @@ _GAIN = 0.99
 
 
 def list_tasks(candidate: dict[str, Any], tuner: str) -> list[dict[str, Any]]:
-    """Return `workload` and `name` of each task in a candidate (its JSON form), and the `kernel` of
-    Ansor's."""
+    """Return workload and name of each task in a candidate (as JSON), and Ansor's kernel."""
     _, tasks = tasks_of(text_of(candidate), tuner)
     return [
         {

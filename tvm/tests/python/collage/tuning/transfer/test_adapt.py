@@ -94,6 +94,12 @@ def test_equal_kernels_keep_their_steps_and_extents_are_asked_after_the_steps_be
         ([["SP", 1, 0, 8, [2], 1], ["FSP", 3, 0, 0, 1]], "FSP follows a split of padding"),
         ([["SP", 1, 0, 8, [2], 1], ["FFSP", 3, 0, [0], 1, 1]], "FFSP follows a split of padding"),
         ([["XX", 2, 0]], "step XX is not known"),
+        ([["CA", 2, 40, 0]], "CA needs the stage 40"),
+        *(([garbled], "is no step") for garbled in ([], "CI", ["CI"], ["CI", "2"], ["CI", 40])),
+        ([["SP", 2, 0, 8, [0], 1]], "SP is not known, or not with"),
+        ([["SP", 2, 0, 8, [None], 1]], "SP is not known, or not with"),
+        ([["CHR", 2, "shared", [[]]]], "CHR is not known, or not with"),
+        (None, "are no steps"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )

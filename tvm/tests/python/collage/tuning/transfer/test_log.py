@@ -53,8 +53,11 @@ def test_a_log_with_kernels_is_still_ansors(log):
     assert len(load_records([log], "llvm -mcpu=x86-64-v2 -num-cores=2")) == 2
 
 
-def test_sources_are_the_best_trials_of_the_kernels_that_are_told(log):
+def test_sources_are_the_best_trials_of_the_kernels_that_are_told(log, caplog):
     [found] = sources_of([log])
+    [message] = caplog.messages  # of the product
+    assert message.startswith(f"1 of 2 kernels in {log} cannot be transferred: no comment of a log")
+    assert "`collage tt autoschedule MODEL --log LOG --trials 1`, with the model that" in message
     assert (found.kernel, found.log) == (kernel(conv), str(log))
     assert steps_of(found.line) == STEPS and json.loads(found.line)["r"][0] == [1e-3]
     assert [json.loads(each.line)["r"][0] for each in sources_of([log], 2)] == [[1e-3], [2e-3]]
@@ -106,51 +109,35 @@ def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_no
     assert not caplog.records
 
 
-def test_kernels_that_no_log_tells_of_are_left_out_with_a_warning(log, caplog):
-    assert [each.kernel for each in sources_of([log])] == [kernel(conv)]
-    [message] = caplog.messages
-    assert message.startswith(f"1 of 2 kernels in {log} cannot be transferred: no comment of a log")
-    assert "`collage tt autoschedule MODEL --log LOG --trials 1`, with the model that" in message
-
-
-def test_a_log_of_another_tuner_is_no_source(log):
-    """Unless it has trials of Ansor's too."""
-    lines = some_lines("autotvm", conv(), 1)
-    other = log.with_name("other.jsonl")
-    other.write_text("\n".join(lines) + "\n")
-    assert read_ansor(other) == []  # as of a log for new trials
-    wanted = f"{other}: all its trials are of autotvm, and only those of ansor can be used here"
-    for read in (read_given, lambda path: sources_of([log, path])):
-        with pytest.raises(TuningLogError) as caught:
-            read(other)
-        assert wanted in str(caught.value)
-        assert "name a log of `collage tt autoschedule`, or of a build with" in str(caught.value)
-    options = CollageOptions(transfer_log=[str(other)])
-    with pytest.raises(TuningLogError) as caught, tuning_run(options, TARGET, 1):
+def build(log):
+    """What a build does that is to transfer a log's schedules."""
+    with tuning_run(CollageOptions(transfer_log=[str(log)]), TARGET, 1):
         pass
-    assert wanted in str(caught.value)
-    append_line(log, lines[0])
-    assert len(read_given(log)) == 4 and len(sources_of([log])) == 1
 
 
-@pytest.mark.parametrize("text", ["", "# trial {}\n"], ids=["empty", "comment"])
-def test_a_log_without_trials_is_no_source(log, text):
-    other = log.with_name("other.jsonl")
-    other.write_text(text)
-    assert read_ansor(other) == []  # as of a log for new trials
-    options = CollageOptions(transfer_log=[str(other)])
-
-    def build(_):
-        with tuning_run(options, TARGET, 1):
-            pass
-
-    for read in (read_given, lambda path: sources_of([log, path]), build):
-        with pytest.raises(TuningLogError) as caught:
-            read(other)
-        assert str(caught.value) == (
-            f"tuning log {other} has no trials: name a log of `collage tt autoschedule`, or of a "
-            "build with the options tune=N and tuner=ansor"
+@pytest.mark.parametrize("text", ["", "# trial {}\n", "autotvm"], ids=["empty", "comment", "other"])
+@pytest.mark.parametrize("read", [read_given, lambda path: sources_of([path]), build])
+def test_a_log_without_trials_of_ansors_is_no_source(tmp_path, text, read):
+    log, lines = tmp_path / "other.jsonl", some_lines("autotvm", conv(), 1)
+    log.write_text("\n".join(lines) + "\n" if text == "autotvm" else text)
+    assert read_ansor(log) == []  # as of a log for new trials
+    with pytest.raises(TuningLogError) as caught:
+        read(log)
+    fault = f"tuning log {log} has no trials"
+    if text == "autotvm":
+        fault = (
+            f"tuning log {log}: all its trials are of autotvm, and only those of ansor can be used "
+            "here"
         )
+    assert str(caught.value) == (
+        f"{fault}: name a log of `collage tt autoschedule`, or of a build with the options tune=N "
+        "and tuner=ansor"
+    )
+
+
+def test_a_log_may_have_trials_of_other_tuners_beside_ansors(log):
+    append_line(log, some_lines("autotvm", conv(), 1)[0])
+    assert len(read_given(log)) == 4 and len(sources_of([log])) == 1
 
 
 def test_what_is_no_log_is_told_to_be_no_log_of_ansors(log):
@@ -168,11 +155,6 @@ def test_a_log_tells_of_trials_also_of_such_as_do_not_count(log):
     assert not tells_of_trials(log.parent)  # as of a folder of MetaSchedule's
     append_line(log, "# trial {}")
     assert tells_of_trials(log) and not trials_of(log)
-
-
-def test_steps_and_workload_are_where_ansor_has_them():
-    line = source([["CI", 1]], conv).line
-    assert steps_of(line) == [["CI", 1]] and json.loads(line)["i"][0][0] == kernel(conv).workload
 
 
 def test_transfers_say_how_long_they_took(tmp_path):

@@ -72,6 +72,8 @@ def test_a_target_has_those_of_its_own_width_whatever_this_cpu_has(records, monk
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset({"avx2", "fma"}))
     assert shipped.log_named("shipped", TARGET) == str(shipped.shipped_log(TARGET)) == str(records)
     assert shipped.log_named("other.jsonl", TARGET) == "other.jsonl"
+    [found] = sources_of([shipped.log_named("shipped", TARGET)])  # to be transferred
+    assert found.kernel == KERNEL
     [line] = shipped.shipped_lines(TARGET)
     assert (line.target, line.origin) == (str(TARGET), "shipped")
     assert shipped.shipped_kernels(TARGET) == [KERNEL] and shipped.made(records) == FACTS
@@ -101,15 +103,7 @@ def test_a_module_without_such_an_operator_of_that_size_is_known_at_once(records
     assert offer.may_serve(conv(), set()) and not offer.may_serve(conv(), {kernels[0].workload})
 
 
-def test_options_decide_whether_they_are_used(records):
-    def lines(mod, **options):
-        return from_options.shipped_of(CollageOptions(**options), mod, TARGET).lines
-
-    assert lines(conv(), shipped_records=True) and not lines(conv())
-    assert not lines(dense(), shipped_records=True)
-
-
-def test_what_turns_them_off_is_told(records, caplog):
+def test_what_turns_them_off_is_told_who_asks_for_them(records, caplog):
     caplog.set_level("INFO")
     asked = {"shipped_records": True}
     for options, is_here, reason in [
@@ -123,7 +117,9 @@ def test_what_turns_them_off_is_told(records, caplog):
         assert caplog.messages == [f"the schedules of this package are not used: {reason}"]
     caplog.clear()
     assert from_options.shipped_of(CollageOptions(**asked), conv(), TARGET).lines
-    from_options.shipped_of(CollageOptions(tuning_log=["own.jsonl"]), conv(), TARGET)
+    assert not from_options.shipped_of(CollageOptions(**asked), dense(), TARGET).lines
+    for options in ({}, {"tuning_log": ["own.jsonl"]}):
+        assert not from_options.shipped_of(CollageOptions(**options), conv(), TARGET).lines
     assert not caplog.messages, "nor is one told who did not ask for them"
 
 
@@ -156,15 +152,6 @@ def test_tvm_alone_uses_them_too(records, monkeypatch):
     for built in (library, executor):
         assert built.collage.records.origins() == {"shipped": 1}
     assert len(judged) == 2
-    # Nothing is searched where none may serve, or where they are not asked for.
-    for mod, fields in ((dense(), FIELDS), (conv(), {**FIELDS, "shipped_records": False})):
-        assert not optimize(mod, None, [TARGET], CollageOptions(**fields)).records
-    assert len(judged) == 2
-
-
-def test_they_can_be_transferred(records):
-    [found] = sources_of([shipped.log_named("shipped", TARGET)])
-    assert found.kernel == KERNEL
 
 
 def test_the_store_tells_of_them(records, capsys, monkeypatch):
@@ -207,12 +194,11 @@ PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), f
 @pytest.mark.parametrize(
     ("level", "serve"), [(2, False), (3, True), (4, True)], ids=["128", "256", "512"]
 )
-@pytest.mark.parametrize("flags", ["", "avx2", "avx2 avx512f"])
-def test_what_is_really_shipped_serves_targets_of_its_width(level, serve, flags, monkeypatch):
-    """Whatever this CPU has."""
-    monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags.split()))
-    target = Target(f"llvm -mcpu=x86-64-v{level}")
-    offer = from_options.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), target)
+def test_what_is_really_shipped_serves_targets_of_its_width(level, serve, monkeypatch):
+    target, options = Target(f"llvm -mcpu=x86-64-v{level}"), CollageOptions(shipped_records=True)
     tasks = {each.workload for each in Ansor().tasks(parse(PRODUCT), target)}
-    assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
-    assert serve or offer == from_options.Shipped()
+    for flags in ((), ("avx2",), ("avx2", "avx512f")):  # whatever this CPU has
+        monkeypatch.setattr(environment, "read_cpu_flags", lambda flags=flags: frozenset(flags))
+        offer = from_options.shipped_of(options, parse(PRODUCT), target)
+        assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
+        assert serve or offer == from_options.Shipped()

@@ -137,16 +137,19 @@ def tvm_ships(monkeypatch):
 
 
 @pytest.mark.usefixtures("tvm_ships")
-@pytest.mark.parametrize("is_faster", [True, False])
+@pytest.mark.parametrize(("is_faster", "beside"), [(True, False), (False, True)], ids=str)
 def test_a_build_tries_schedules_of_other_kernels_and_ships_what_is_faster(
-    is_faster, tmp_path, monkeypatch
+    is_faster, beside, tmp_path, monkeypatch
 ):
+    """Beside it a record of AutoTVM's that is given, which serves the build."""
     judge_as(is_faster, monkeypatch)
-    given, own = tmp_path / "given.jsonl", tmp_path / "own.jsonl"
+    given, own, autotvm = (tmp_path / name for name in ("given", "own", "autotvm"))
+    autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
     note_kernel(given, kernel(conv, kernel=1))
     append_line(given, source([["CI", 4], ["AN", 5, 0, 3]], conv, kernel=1).line)
     options = CollageOptions(
         transfer_log=[str(given)],
+        tuning_log=[str(autotvm)] if beside else [],
         tune_log=str(own),
         **SHORT,
     )
@@ -154,9 +157,11 @@ def test_a_build_tries_schedules_of_other_kernels_and_ships_what_is_faster(
         result = optimize(conv(), None, [TARGET], options)
     [line] = read_ansor(own)
     assert line.workload == kernel(conv).workload and line.seconds
+    assert line.origin == "transferred"
     report = result.to_json()
     assert report["transfers"] == {"adapted": 1}
-    assert report["schedules"] == ({"transferred": 1} if is_faster else {})
+    given = {"autotvm": 1} if beside else {}
+    assert report["schedules"] == ({"transferred": 1} if is_faster else given)
     assert ("schedules: 1 transferred" in result.Summary()) == is_faster
     assert "tvm-untuned" in {item.name for item in result.guard.comparisons}
 
@@ -167,29 +172,10 @@ def test_a_build_tries_schedules_of_other_kernels_and_ships_what_is_faster(
         with tvm.transform.PassContext(opt_level=3), records.in_force():
             return code(build_whole(result.mod, result.host, result.executor, {}))
 
-    with_it, without = built(load_records([own], TARGET)), built(TuningRecords((), ["ansor"]))
+    default = load_records([autotvm], TARGET) if beside else ()
+    with_it, without = built(load_records([own], TARGET)), built(TuningRecords(default, ["ansor"]))
     assert with_it != without
     assert code(result.library) == (with_it if is_faster else without)
-
-
-@pytest.mark.usefixtures("tvm_ships")
-def test_logs_of_other_kinds_go_beside_schedules_to_transfer(tmp_path):
-    """A record of AutoTVM's that is given serves the build, and what Ansor's schedules try."""
-    given, own, autotvm = (tmp_path / name for name in ("given", "own", "autotvm"))
-    note_kernel(given, kernel(conv, kernel=1))
-    append_line(given, source([["CI", 4], ["AN", 5, 0, 3]], conv, kernel=1).line)
-    autotvm.write_text("\n".join(some_lines("autotvm", conv(), 1)) + "\n")
-    options = CollageOptions(
-        transfer_log=[str(given)],
-        tuning_log=[str(autotvm)],
-        tune_log=str(own),
-        **SHORT,
-    )
-    result = optimize(conv(), None, [TARGET], options)
-    [line] = read_ansor(own)
-    assert line.origin == "transferred"
-    assert set(result.records.origins()) - {"transferred"} == {"autotvm"}
-    assert {item.name for item in result.guard.comparisons} >= {"tvm", "tvm-untuned"}
 
 
 def test_schedules_of_ansor_do_not_go_with_another_tuner(tmp_path):

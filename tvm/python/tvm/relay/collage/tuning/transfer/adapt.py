@@ -21,8 +21,6 @@ Step = list[Any]
 # Iterations of a loop, after these steps: (steps, stage, loop); None where they are not known.
 Extent = Callable[[Sequence[Step], int, int], int | None]
 
-# Steps that name one stage and nothing else that differs between kernels.
-_PLAIN = {"AN", "FU", "PR", "RE", "CI", "CR", "SA"}
 # Stages that a step adds: what they are to the stage that it names, and where they go.
 _ADDS = {"CHW": ("cache of", 0), "RF": ("partial", 0), "CHR": ("copy of", 1)}
 
@@ -37,14 +35,14 @@ def adapt(
     """Return steps for `target` that do to it what `steps` do to `source`. Misfit."""
     if source.kind != target.kind:
         raise Misfit(f"{source.name} and {target.name} are of different classes")
+    if not isinstance(steps, list):
+        raise Misfit(f"{steps} are no steps")
     adapted = _Adapted(source, target)
     for role in target.roles:
         if role not in source.roles:
             adapted.steps.append(["CI", target.roles.index(role)])
     for number, step in enumerate(steps):
-        place = adapted.add(step, extent)
-        if place is not None:
-            adapted.places[number] = place
+        adapted.add(number, step, extent)
     return adapted.steps
 
 
@@ -54,7 +52,8 @@ def nearest_lengths(lengths: Sequence[int], extent: int) -> list[int]:
     found: list[int] = []
     left = extent
     for length in reversed(lengths):
-        nearest = min(_divisors(left), key=lambda d: (abs(math.log(d / length)), d))
+        divisors = (d for d in range(1, left + 1) if left % d == 0)
+        nearest = min(divisors, key=lambda d: (abs(math.log(d / length)), d))
         found.append(nearest)
         left //= nearest
     return found[::-1]
@@ -66,59 +65,59 @@ class _Adapted:
     def __init__(self, source: AnsorKernel, target: AnsorKernel) -> None:
         self.steps: list[Step] = []
         # The number that a step of the source has among the new ones.
-        self.places: dict[int, int] = {}
+        self._places: dict[int, int] = {}
         self._source, self._target = list(source.roles), list(target.roles)
 
-    def add(self, step: Step, extent: Extent) -> int | None:
-        """Add a step and return its number; None where the kernel has nothing that it applies
-        to."""
-        kind, number = step[0], step[1]
-        role = self._source[number]
-        if role not in self._target:
-            if kind in _ADDS:
-                raise Misfit(f"step {kind} needs the {role}, which this kernel has not")
-            return None
-        stage = self._target.index(role)
-        self.steps.append([kind, stage, *self._rest(step, stage, extent)])
+    def add(self, number: int, step: Step, extent: Extent) -> None:
+        """Add the source's step of this number, unless nothing of the kernel is what it names."""
+        match step:
+            case [str(kind), int(named), *rest] if 0 <= named < len(self._source):
+                role = self._source[named]
+            case _:
+                raise Misfit(f"{step} is no step of this kernel")
+        if role not in self._target and kind not in _ADDS:
+            return
+        stage = self._stage(named, kind)
+        rest = self._rest(kind, rest, stage, extent)
+        self._places[number] = len(self.steps)
+        self.steps.append([kind, stage, *rest])
         if kind in _ADDS:
             what, after = _ADDS[kind]
-            self._source.insert(number + after, f"{what} {role}")
+            self._source.insert(named + after, f"{what} {role}")
             self._target.insert(stage + after, f"{what} {role}")
-        return len(self.steps) - 1
 
-    def _rest(self, step: Step, stage: int, extent: Extent) -> list[Any]:
+    def _rest(self, kind: str, rest: Step, stage: int, extent: Extent) -> list[Any]:
         """Return what comes after the stage's number in the new step."""
-        kind, _, *rest = step
-        if kind in _PLAIN or kind in ("CHW", "RF"):
-            return rest
-        if kind == "SP":
-            loop, _, lengths, inner_to_outer = rest
-            size = extent(self.steps, stage, loop)
-            if size is None:
-                raise Misfit(f"step SP splits a loop of the {self._target[stage]} of unknown size")
-            return [loop, size, nearest_lengths(lengths, size), inner_to_outer]
-        if kind == "CA":
-            return [self._stage(rest[0], kind), rest[1]]
-        if kind == "CHR":
-            return [rest[0], [self._stage(reader, kind) for reader in rest[1]]]
-        if kind == "FSP":
-            return [rest[0], self._place(rest[1], kind), *rest[2:]]
-        if kind == "FFSP":
-            return [rest[0], [self._place(each, kind) for each in rest[1]], *rest[2:]]
-        raise Misfit(f"step {kind} is not known")
+        match kind, *rest:
+            case (("AN" | "FU" | "PR" | "RE" | "CI" | "CR" | "SA" | "CHW" | "RF"), *_):
+                return rest  # nothing else in these differs between kernels
+            case "SP", int(loop), _, [*lengths], inner_to_outer if _are_numbers(lengths, least=1):
+                size = extent(self.steps, stage, loop)
+                if size is None:
+                    role = self._target[stage]
+                    raise Misfit(f"step SP splits a loop of the {role} of unknown size")
+                return [loop, size, nearest_lengths(lengths, size), inner_to_outer]
+            case "CA", int(at), loop:
+                return [self._stage(at, kind), loop]
+            case "CHR", scope, [*readers] if _are_numbers(readers):
+                return [scope, [self._stage(reader, kind) for reader in readers]]
+            case "FSP", loop, int(split), *more:
+                return [loop, self._place(split, kind), *more]
+            case "FFSP", loop, [*splits], *more if _are_numbers(splits):
+                return [loop, [self._place(each, kind) for each in splits], *more]
+        raise Misfit(f"step {kind} is not known, or not with {rest}")
 
     def _stage(self, number: int, kind: str) -> int:
-        role = self._source[number]
+        role = self._source[number] if 0 <= number < len(self._source) else f"stage {number}"
         if role not in self._target:
             raise Misfit(f"step {kind} needs the {role}, which this kernel has not")
         return self._target.index(role)
 
     def _place(self, number: int, kind: str) -> int:
-        if number not in self.places:
+        if number not in self._places:
             raise Misfit(f"step {kind} follows a split of padding, which this kernel has not")
-        return self.places[number]
+        return self._places[number]
 
 
-def _divisors(number: int) -> list[int]:
-    small = [d for d in range(1, math.isqrt(number) + 1) if number % d == 0]
-    return small + [number // d for d in reversed(small)]
+def _are_numbers(values: Sequence[object], least: int = 0) -> bool:
+    return all(isinstance(value, int) and value >= least for value in values)

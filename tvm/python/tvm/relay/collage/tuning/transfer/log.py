@@ -16,7 +16,7 @@ from typing import Any
 from ...files.text import append_line
 from ...process_wide.logs import warn_once
 from ..ansor import NAME
-from ..ansor_kernel import AnsorKernel
+from ..ansor_kernel import AnsorKernel, comments_in
 from ..log import read_log, texts_of
 from ..records import built_as
 from ..tuner import Line, TuningLogError
@@ -75,17 +75,12 @@ def trials_of(path: str | os.PathLike[str]) -> dict[str, dict[str, Any]]:
     Those of kernels as builds no longer make them do not count, of which a warning tells.
     """
     found, earlier = {}, set()
-    for line in texts_of(path):
-        if line.startswith(_TRIAL):
-            try:
-                facts = json.loads(line[len(_TRIAL) :])
-                key, made = facts.pop("key"), facts.pop(_BUILT_AS, NAME)
-            except (ValueError, TypeError, KeyError, AttributeError):
-                continue  # cut off by a killed writer
-            if made == built_as(NAME):
-                found[key] = facts
-            else:
-                earlier.add(key)
+    for facts in comments_in(texts_of(path), _TRIAL):
+        key, made = facts.pop("key", None), facts.pop(_BUILT_AS, NAME)
+        if key is not None and made == built_as(NAME):
+            found[key] = facts
+        elif key is not None:
+            earlier.add(key)
     if earlier - set(found):
         warn_once(
             f"tuning log {path}: trials of transferred schedules in it do not count, because "
@@ -109,13 +104,10 @@ def read_given(path: str | os.PathLike[str]) -> list[Line]:
     """Return the same of a log that was given for its schedules, where none of Ansor's is a
     TuningLogError too: else there would be nothing to do, and nobody would know why. A log for new
     trials may have those of other tuners alone, or none."""
-    lines = read_log(path, _SHOULD_BE)
-    found = [line for line in lines if line.kind == NAME]
-    if found:
+    if found := read_ansor(path):
         return found
     fault = f"tuning log {path} has no trials"
-    if lines:
-        kinds = " and ".join(sorted({line.kind for line in lines}))
+    if kinds := " and ".join(sorted({line.kind for line in read_log(path)})):
         fault = (
             f"tuning log {path}: all its trials are of {kinds}, and only those of {NAME} can be "
             "used here"

@@ -52,8 +52,6 @@ EXACT, ADAPTED, INVALID, WRONG, FAILED = OUTCOMES = (
 )
 # How a failed trial stands in Ansor's logs: the number of its kind of error.
 _ERRORS = {INVALID: 2, FAILED: 4, WRONG: 5}  # of TVM's MeasureErrorNO
-# What a schedule without meaning here raises, and a line of a log that is no schedule at all.
-_BAD_LINE = (Misfit, tvm.TVMError, ValueError, TypeError, LookupError, ArithmeticError)
 # Kinds and annotations of TVM's iterators: loops that sum may not run at once.
 _SPATIAL, _SPECIAL, _AT_ONCE = 0, 3, (2, 3)
 # What a computation says of inputs whose layout is Ansor's to choose, and what that was and is.
@@ -80,8 +78,7 @@ def transfer(
 # A worker gets one kernel's trials after the other: what they share is kept for the next.
 @functools.lru_cache(maxsize=1)
 def trials_on(candidate: str, workload: str, log: str) -> KernelTrials:
-    """Return the trials on a kernel of a candidate (the text of its JSON form). LookupError when it
-    has no such kernel."""
+    """Return the trials on a kernel of a candidate (JSON text). LookupError where it has none."""
     for task in tasks_of(candidate, NAME)[1]:
         if task.kernel and task.workload == workload:
             return KernelTrials(task.kernel, task.work, log)
@@ -120,7 +117,7 @@ class KernelTrials:
         """Try a source's schedule, unless that is known."""
         try:
             steps = adapt(steps_of(source.line), source.kernel, self._kernel, extent=self._extent)
-        except _BAD_LINE as error:
+        except (Misfit, tvm.TVMError) as error:
             return _row(INVALID, None, last_line(error))
         text = json.dumps(steps)
         is_own = source.kernel.workload == self._kernel.workload
@@ -137,28 +134,26 @@ class KernelTrials:
         return _row(EXACT if is_own else ADAPTED, sum(costs) / len(costs), reason)
 
     def _measured(self, steps: Sequence[Step]) -> tuple[str, list[float] | None, str]:
-        """Try a schedule; return an outcome, seconds where it was timed, and why not."""
-        kills_before = kills_for_memory()
+        """Try a schedule; return an outcome, seconds where it was timed, and why not.
+
+        What TVM raises is the schedule's doing, on a device what run_kernels raises; all else is
+        the machine's or ours.
+        """
+        kills_before, failed = kills_for_memory(), INVALID
         try:
             state = self._state(steps)
-            racing = self._racing(state)
-            if racing:
+            if racing := self._racing(state):
                 return INVALID, None, racing
             laid_out = self._laid_out(state)
             schedule, tensors = laid_out.apply_steps_from_state(state)
             function = build_kernel(self._task.target, schedule, tensors)
-        except Exception as error:  # one bad schedule among many: data
-            if fault_of(error, kills_before):
-                raise
-            return INVALID, None, last_line(error)
-        arguments = tensor_arguments(tensors)
-        try:
-            costs = seconds_of_kernel(function, arguments)
+            failed = FAILED
+            costs = seconds_of_kernel(function, tensor_arguments(tensors))
             outcome, reason = self._check(function, laid_out)
-        except Exception as error:  # likewise
+        except RuntimeError as error:  # TVMError is one: one bad schedule among many, so data
             if fault_of(error, kills_before):
                 raise
-            return FAILED, None, last_line(error)
+            return failed, None, last_line(error)
         return (outcome, None, reason) if outcome else (ADAPTED, costs, "")
 
     def _racing(self, state: StateObject) -> str:
@@ -175,8 +170,8 @@ class KernelTrials:
 
     def _extent(self, steps: Sequence[Step], stage: int, loop: int) -> int | None:
         state = self._dag.infer_bound_from_state(self._state(steps))
-        found = state.stages[stage].iters[loop].range
-        return None if found is None else int(found.extent)
+        found = dict(enumerate(state.stages[stage].iters)).get(loop)
+        return int(found.range.extent) if found and found.range else None
 
     def _state(self, steps: Sequence[Step]) -> StateObject:
         if not steps:
@@ -194,8 +189,7 @@ class KernelTrials:
         return json.dumps(row)
 
     def _laid_out(self, state: StateObject) -> ComputeDAG:
-        """Return the computation that a build has with the record of a state: its weights are as
-        the schedule reads them."""
+        """Return the computation of a build with a state's record: weights as it reads them."""
         is_same = self._layout == LayoutRewriteOption.NO_REWRITE
         return self._dag if is_same else self._dag.rewrite_layout_from_state(state)
 
@@ -228,8 +222,7 @@ class KernelTrials:
         return found
 
     def _layouts(self, laid_out: ComputeDAG) -> list[tuple[int, str, str]]:
-        """Return of each argument that the computation which _laid_out gave reads in another
-        layout: its place, its layout and that one."""
+        """Return place, old and new layout of each argument that _laid_out's result has anew."""
         found = []
         for operation in laid_out.ops:
             attrs = operation.attrs or {}

@@ -22,7 +22,7 @@ from tvm.target.codegen import target_has_features
 from ...errors import OptionError
 from ...machine.environment import vector_bits
 from ...relay_util.walk import elements_of, operator_calls, tensors_of
-from ..ansor_kernel import AnsorKernel
+from ..ansor_kernel import AnsorKernel, comments_in
 from ..log import kernels_of
 from ..tuner import Line
 from .log import read_ansor
@@ -35,8 +35,7 @@ MADE = "# made "
 
 
 def bits_of(target: Target | None) -> int:
-    """Return the bits of the widest vectors of floats that TVM's code for the target uses, or this
-    CPU's."""
+    """Return the bits of the widest vectors of floats in code for the target, or this CPU's."""
     if target is None:
         return vector_bits()
     return vector_bits(flag for flag in ("avx512f", "avx2") if target_has_features(flag, target))
@@ -63,15 +62,13 @@ def shipped_lines(target: Target) -> list[Line]:
 
 def shipped_kernels(target: Target | None = None) -> list[AnsorKernel]:
     """Return the kernels that they were found for."""
-    path = shipped_log(target)
-    return list(kernels_of(path).values()) if path else []
+    return list(kernels_of(*filter(None, [shipped_log(target)])).values())
 
 
 def made(path: Path) -> dict[str, Any]:
     """Return what a file says of itself: nets, trials, the machine; {} where it says nothing."""
     with open(path, encoding="utf-8") as file:
-        first = file.readline()
-    return json.loads(first[len(MADE) :]) if first.startswith(MADE) else {}
+        return next(comments_in([file.readline()], MADE), {})
 
 
 def log_named(name: str, target: Target | None = None) -> str:

@@ -27,8 +27,7 @@ _logger = logging.getLogger(__name__)
 
 
 def distil(lines: Iterable[Line], best: int = 1) -> list[Line]:
-    """Return the `best` fastest trials of each workload and target, the fastest first; no failed
-    ones."""
+    """Return the `best` fastest trials of each workload and target, none that failed."""
     groups: dict[tuple[str, str], list[tuple[float, int, Line]]] = {}
     for number, line in enumerate(lines):
         if line.seconds is not None:

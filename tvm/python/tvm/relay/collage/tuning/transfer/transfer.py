@@ -14,14 +14,13 @@ import math
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ...candidate.candidate import CandidateModule
 from ...errors import CollageError
 from ...exec.machine_fault import ADVICE, DEVICE, PASSING
 from ...exec.pool import Job
 from ...exec.reply import Reply
-from ...exec.resolve import path_of
+from ...exec.resolve import call_of, path_of
 from ...machine.cpu_lock import OnWait
 from ...options.named import option
 from ..ansor import NAME as ANSOR
@@ -33,6 +32,7 @@ from .log import Source, note_trial, trial_key, trials_of
 
 _logger = logging.getLogger(__name__)
 DIED = "died"
+_LIST_SECONDS = 300.0
 # What is stopped after less of a trial's seconds says nothing of the schedule.
 _TELLING = 2 / 3
 
@@ -46,9 +46,7 @@ class Trial:
     """An attempt to use a schedule on a kernel."""
 
     source: Source  # whose schedule
-    outcome: (
-        str  # of schedule_trial.OUTCOMES, or DIED where the worker had to be stopped or crashed
-    )
+    outcome: str  # of schedule_trial.OUTCOMES, or DIED: the worker had to be stopped or crashed
     seconds: float | None = None  # of one run of the kernel; None unless it was timed
     reason: str = ""
     took: float = dataclasses.field(default=0.0, compare=False)  # seconds of the whole trial
@@ -82,10 +80,10 @@ class Transfer:
         self._sources, self._log = list(sources), log
         self._workers, self._options = workers, options
 
-    def kernels(self, candidate: CandidateModule, seconds: float = 300.0) -> list[AnsorKernel]:
+    def kernels(self, candidate: CandidateModule) -> list[AnsorKernel]:
         """Return the kernels of a candidate that Ansor has schedules for. TransferError."""
-        arguments = {"candidate": candidate.to_json(), "tuner": ANSOR}
-        reply = self._call(self._options.list_step, arguments, seconds)
+        call = call_of(self._options.list_step, candidate=candidate.to_json(), tuner=ANSOR)
+        [reply] = self._workers.run([Job("call", call, _LIST_SECONDS)], concurrency=1)
         if reply.outcome != "ok":
             raise TransferError(
                 f"the kernels of {candidate.label} cannot be found ({reply.message}): "
@@ -113,10 +111,7 @@ class Transfer:
         What the log tells of is not tried again; nothing else runs while something is. What a fault
         of the machine ended is told and not noted: another run tries it again. TransferError.
         """
-        known = trials_of(self._log)
-        sources = self._by_key(candidate, kernel)
-        trials = [Trial(source, **known[key]) for key, source in sources.items() if key in known]
-        untried = {key: source for key, source in sources.items() if key not in known}
+        trials, untried = self._by_now(candidate, kernel)
         if not untried:
             return trials
         with budget.spending(on_wait):
@@ -132,15 +127,13 @@ class Transfer:
                 start = time.monotonic()
                 reply = self._try(candidate, kernel, source, left=left)
                 is_warm = reply.outcome == "ok"
+                advice = f"{reply.message}; " + _advice(reply, "")
                 if reply.fault in PASSING:
-                    _logger.warning(
-                        "a schedule is not tried on %s in this run: %s", kernel.name, _told(reply)
-                    )
+                    text = "a schedule is not tried on %s in this run: %s"
+                    _logger.warning(text, kernel.name, advice)
                     continue
                 if reply.outcome == "lost" or reply.fault:
-                    _logger.warning(
-                        "no more schedules are tried on %s: %s", kernel.name, _told(reply)
-                    )
+                    _logger.warning("no more schedules are tried on %s: %s", kernel.name, advice)
                     break
                 if not is_warm and left < _TELLING * self._options.trial_seconds:
                     continue
@@ -151,40 +144,36 @@ class Transfer:
 
     def untried(self, candidate: CandidateModule, kernel: AnsorKernel) -> list[Source]:
         """Return what to_kernel did not come to, which it tries when it is called again."""
-        known = trials_of(self._log)
-        sources = self._by_key(candidate, kernel)
-        return [source for key, source in sources.items() if key not in known]
+        return list(self._by_now(candidate, kernel)[1].values())
 
-    def _by_key(self, candidate: CandidateModule, kernel: AnsorKernel) -> dict[str, Source]:
-        return {
-            trial_key(candidate.target, kernel, source): source
-            for source in self.sources_for(kernel)
-        }
+    def _by_now(
+        self, candidate: CandidateModule, kernel: AnsorKernel
+    ) -> tuple[list[Trial], dict[str, Source]]:
+        """Return the trials that the log tells of, and the sources of others by trial_key."""
+        known, sources = trials_of(self._log), self.sources_for(kernel)
+        keys = {trial_key(candidate.target, kernel, source): source for source in sources}
+        trials = [Trial(source, **known[key]) for key, source in keys.items() if key in known]
+        return trials, {key: source for key, source in keys.items() if key not in known}
 
     def _try(
         self, candidate: CandidateModule, kernel: AnsorKernel, source: Source, left: float
     ) -> Reply:
-        """Return how the worker did. TransferError where the trial was not made to its end, and the
-        schedule did not end it."""
-        arguments = {
-            "candidate": candidate.to_json(),
-            "workload": kernel.workload,
-            "source": source.to_json(),
-            "log": str(self._log),
-        }
-        seconds = min(left, self._options.trial_seconds)
-        reply = self._call(self._options.trial_step, arguments, seconds)
+        """Return how the worker did. TransferError where that ended no trial."""
+        call = call_of(
+            self._options.trial_step,
+            candidate=candidate.to_json(),
+            workload=kernel.workload,
+            source=source.to_json(),
+            log=str(self._log),
+        )
+        job = Job("call", call, min(left, self._options.trial_seconds))
+        [reply] = self._workers.run([job], concurrency=1)
         if reply.outcome == "failed" and not reply.fault:
             raise TransferError(
                 f"no schedule can be tried on {kernel.name} ({reply.message}): build without "
                 + option("transfer_log", "the option transfer_log")
                 + ", or leave this kernel out by collage tt transfer --without"
             )
-        return reply
-
-    def _call(self, step: str, arguments: dict[str, Any], seconds: float) -> Reply:
-        job = Job("call", {"function": step, "arguments": arguments}, seconds)
-        [reply] = self._workers.run([job], concurrency=1)
         return reply
 
     def _note(self, key: str, trial: Trial) -> None:
@@ -217,10 +206,5 @@ def _trial_of(source: Source, reply: Reply, took: float) -> Trial:
 
 
 def _advice(reply: Reply, otherwise: str) -> str:
-    """Return what to do about a reply that is not "ok"; `otherwise` where no fault of the machine
-    is known to have ended it."""
+    """Return what to do about a reply that is no "ok"; `otherwise` where no fault is known."""
     return ADVICE.get(DEVICE if reply.outcome == "lost" else reply.fault, otherwise)
-
-
-def _told(reply: Reply) -> str:
-    return f"{reply.message}; " + _advice(reply, "")
