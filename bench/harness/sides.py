@@ -121,7 +121,10 @@ def measured_kernels(
     timed now, by workers of this environment."""
     os.environ.update(environment)  # which workers inherit
     options = collage.CollageOptions(store="none", progress="quiet")
-    with tvm.transform.PassContext(opt_level=3), open_session(options, network=mod) as session:
+    with (
+        tvm.transform.PassContext(opt_level=3),
+        open_session(options.session, network=mod) as session,
+    ):
         return choose_kernels(session, _plans(mod, target).parts_with_kernels())
 
 

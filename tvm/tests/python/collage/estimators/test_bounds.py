@@ -38,7 +38,7 @@ def seconds(target=LLVM, host=LLVM, **options):
     config = {f"relay.collage.{name}": value for name, value in {**ON, **options}.items()}
     with (
         tvm.transform.PassContext(config=config),
-        open_session(CollageOptions.current(), [DNNL]) as session,
+        open_session(CollageOptions.current().session, [DNNL]) as session,
     ):
         return bounds.least_seconds(session, WORKS, [target] * len(WORKS), host)
 
@@ -130,7 +130,7 @@ def test_no_cost_of_a_real_search_is_below_its_bound(monkeypatch):
     config = {f"relay.collage.{name}": value for name, value in options.items()}
     with (
         tvm.transform.PassContext(opt_level=3, config=config),
-        open_session(CollageOptions.current(), [DNNL]) as session,
+        open_session(CollageOptions.current().session, [DNNL]) as session,
     ):
         problem = problem_of(net(), [LLVM, DNNL], CostEstimator(session))
     known = [k for k, cost in enumerate(problem.seconds) if cost > 0]

@@ -57,7 +57,7 @@ def test_a_candidates_message_says_so(target, monkeypatch):
     )
     mods = [typed(relay.nn.dense(x(4, 8), constant(k, 8, 8))) for k in range(2)]
     targets = [Target(target, host="llvm")] * 2
-    with open_session(CollageOptions(), targets) as session:
+    with open_session(CollageOptions().session, targets) as session:
         fast, slow = measure_batch(session, mods, targets, ["a", "b"])
     assert (fast.status, fast.seconds, fast.message) == ("measured", pytest.approx(1e-5), "")
     assert (slow.status, slow.seconds) == ("measured", pytest.approx(1.0))

@@ -29,7 +29,7 @@ LLVM, DNNL = Target("llvm"), Target("dnnl")
 @pytest.fixture(scope="module", autouse=True)
 def session():
     options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with open_session(options) as session:
+    with open_session(options.session) as session:
         yield session
 
 
@@ -129,7 +129,7 @@ def test_the_old_protocol_gives_seconds_or_infinity(conv):
 def test_a_session_is_only_used_by_whom_it_is_given_to(session):
     relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
     before = session.estimator.counts()
-    with open_session(CollageOptions(workers=1, progress="quiet", store="none")) as inner:
+    with open_session(CollageOptions(workers=1, progress="quiet", store="none").session) as inner:
         assert inner.estimator is not session.estimator
         collage.optimize(relu, None, [LLVM, DNNL], quick_options(guard=False))
         assert not any(inner.estimator.counts()[name] for name in ("measured", "from_memory"))
@@ -143,8 +143,8 @@ def test_costs_are_of_parts_of_a_network_of_so_many_weights(monkeypatch):
     opened = []
 
     @contextlib.contextmanager
-    def spied(*arguments):
-        with open_session(*arguments) as session:
+    def spied(*arguments, **more):
+        with open_session(*arguments, **more) as session:
             opened.append(session.estimator.options)
             yield session
 
@@ -282,7 +282,7 @@ def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced):
     text = """def @main(%x: Tensor[(8, 8), float32], %w: Tensor[(8, 8), float32]) {
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
-    with open_session(CollageOptions(workers=1, progress="quiet"), [target]) as session:
+    with open_session(CollageOptions(workers=1, progress="quiet").session, [target]) as session:
         [cost] = CostEstimator(session).estimate_batch([part], [target], ["dense"])
     assert cost.status == "compile_failed" and "mine was asked" in cost.message
 

@@ -179,13 +179,13 @@ def test_a_limit_leaves_the_smallest_transforms_unmeasured():
     """They count as free then, but for those whose cost is known; without a limit all are asked for
     at once."""
     types = [relay.TensorType([1, 8, size, size]) for size in range(1, 21)]
-    host = collage.host_target()
+    host, options = collage.host_target(), collage.CollageOptions().session
     estimator = Answers()
-    assert measure_transitions(Session(estimator), types, host) == [1.0] * 20
+    assert measure_transitions(Session(estimator, options), types, host) == [1.0] * 20
     assert [len(each) for each in estimator.asked] == [20]
     now = iter(range(0, 1000, 10))
     limit = TimeLimit(100, lambda: float(next(now)))  # a quarter of that is left for them
-    seconds = measure_transitions(Session(Answers(), limit=limit), types, host)
+    seconds = measure_transitions(Session(Answers(), options, limit=limit), types, host)
     assert seconds == [2.0] + [0.0] * 3 + [1.0] * 16
-    none = measure_transitions(Session(Answers(), limit=TimeLimit(1e-9)), types, host)
+    none = measure_transitions(Session(Answers(), options, limit=TimeLimit(1e-9)), types, host)
     assert none == [2.0] + [0.0] * 19

@@ -49,7 +49,7 @@ def measure_batch(
     records = functools.cache(functools.partial(tuning_records, run=session.tuning_run))
     for index, row in todo.items():
         with phase("candidate text"):
-            built = written_down(row, keywords, records, session.kernels)
+            built = written_down(session, row, keywords, records_for=records)
         if isinstance(built, str):
             _logger.warning("a candidate that cannot be measured is left out: %s", built)
             costs[index] = Cost.failed(CostStatus.UNSUPPORTED, built)

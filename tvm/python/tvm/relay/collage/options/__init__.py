@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collage's options: one table of names, defaults, ranges and meanings. Docs: docs/options.md."""
 
+from .groups import (
+    CandidateOptions,
+    DeviceOptions,
+    GraphSearchOptions,
+    GuardOptions,
+    MeasuringOptions,
+    SessionOptions,
+    StoreOptions,
+    TuningOptions,
+    split_style,
+)
 from .table import (
     PREFIX,
     CollageOptions,
@@ -9,14 +20,21 @@ from .table import (
     option_table,
     pass_options,
     register,
-    split_style,
     unknown_option,
 )
 
 __all__ = [
     "PREFIX",
+    "CandidateOptions",
     "CollageOptions",
+    "DeviceOptions",
+    "GraphSearchOptions",
+    "GuardOptions",
+    "MeasuringOptions",
     "Option",
+    "SessionOptions",
+    "StoreOptions",
+    "TuningOptions",
     "check_options",
     "option_table",
     "pass_options",

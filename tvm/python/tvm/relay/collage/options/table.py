@@ -18,6 +18,19 @@ from tvm._ffi import get_global_func
 
 from ..errors import did_you_mean, nearest
 from ..process_wide.interrupts import carried
+from .groups import (
+    CandidateOptions,
+    DeviceOptions,
+    GraphSearchOptions,
+    Group,
+    GuardOptions,
+    MeasuringOptions,
+    PassOptions,
+    SessionOptions,
+    StoreOptions,
+    TuningOptions,
+    split_style,
+)
 from .named import option
 
 PREFIX = "relay.collage."
@@ -53,12 +66,6 @@ def _one_of(*names: str) -> _Range:
 
 def _each_one_of(*names: str) -> _Range:
     return _Range(f"a list of {', '.join(names)}", lambda values: set(values) <= set(names))
-
-
-def split_style(text: str) -> tuple[str, str]:
-    """Split "<backend>.<style>"; a backend's name may hold dots."""
-    backend, _, style = text.rpartition(".")
-    return backend, style
 
 
 def _are_styles(values: list[str]) -> bool:
@@ -246,6 +253,16 @@ class CollageOptions:
         "", _ANY, "C++ compiler that links for the devices; empty means this machine's own"
     )
 
+    of_pass = Group(PassOptions)
+    candidates = Group(CandidateOptions)
+    session = Group(SessionOptions)
+    measuring = Group(MeasuringOptions)
+    storing = Group(StoreOptions)
+    devices = Group(DeviceOptions)
+    tuning = Group(TuningOptions)
+    guarding = Group(GuardOptions)
+    graph_searching = Group(GraphSearchOptions)
+
     def __post_init__(self) -> None:
         """TypeError or ValueError of check_options; values become plain ones."""
         vars(self).update(check_options(self.to_config()))
@@ -267,20 +284,12 @@ class CollageOptions:
     def current(cls) -> CollageOptions:
         """Return the options of the innermost PassContext, defaults where it sets none.
 
-        ValueError names an option whose value is out of its range.
+        For what TVM, C++ or a user's rule calls, and for the ways in of a build, alone: the rest is
+        handed the group that it needs (options/test_groups.py lists who calls it). ValueError names
+        an option whose value is out of its range.
         """
         config = tvm.transform.PassContext.current().config
         return cls(**{field.name: config[key] for key, field in _FIELDS.items() if key in config})
-
-    def tunes(self) -> bool:
-        """Return whether schedules of TVM's kernels are tried before its candidates are
-        measured."""
-        return bool(self.tune or self.transfer_log)
-
-    def style_of(self, backend: str, own: str) -> str:
-        """Return how the backend's patterns combine: as the options say, else in its own style."""
-        styles = dict(map(split_style, self.byoc_fusion_style))
-        return styles.get(backend, own)
 
 
 class Option(NamedTuple):
@@ -396,17 +405,6 @@ def register() -> None:
     get_global_func("collage.RegisterOptions")(boxes, _check_type)
 
 
-@dataclasses.dataclass(frozen=True)
-class PassOptions:
-    """Options that the pass itself reads, in C++ (border.schema.json)."""
-
-    merge_parts: bool  # neighbours of one backend become one part
-    search_seconds: float  # the most for all functions together; 0 for no limit
-    placement: str  # a file that is replayed instead of a search; "" to search
-
-
 def pass_options() -> str:
     """Return the current options that the pass itself reads, as JSON of PassOptions for C++."""
-    options = CollageOptions.current()
-    given = PassOptions(options.merge_parts, options.search_seconds, options.placement)
-    return json.dumps(dataclasses.asdict(given))
+    return json.dumps(dataclasses.asdict(CollageOptions.current().of_pass))

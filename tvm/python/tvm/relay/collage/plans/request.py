@@ -15,6 +15,7 @@ from ..backends.accuracy import traders_in
 from ..backends.targets import TargetList
 from ..exec.spent import phase
 from ..exec.time_limit import NO_LIMIT, TimeLimit
+from ..options import CollageOptions
 from ..tuning import TuningRecords
 from ..views.function_report import FunctionReport
 from .competing import Plans
@@ -48,7 +49,7 @@ class Request:
 
     prepared: tvm.IRModule
     targets: TargetList
-    options: Any
+    options: CollageOptions
     build_options: dict[str, Any]
     samples: Mapping[str, Any]  # inputs by name
     executor: str

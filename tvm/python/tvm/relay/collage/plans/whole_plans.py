@@ -7,6 +7,7 @@ Test: test_optimizer.py, plans/graph_search/test_optimize.py.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import logging
@@ -30,20 +31,16 @@ from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.runner import Runner
 from ..messages.progress import one_step, steps
-from ..options import CollageOptions
+from ..options import GraphSearchOptions, GuardOptions
 from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords
-from .competing import Plans
 from .graph_search import (
     EndToEnd,
     GraphSearch,
-    GraphSearchOptions,
-    GuardOptions,
     GuardResult,
     GuardUnavailable,
-    Limits,
     PlanSpace,
     guard,
     search_plans,
@@ -65,14 +62,13 @@ BEST = 3
 # that was measured, so that a limit of its size rules this out; not where plans are searched, which
 # would take many times as long: there the limit is that of the library that was measured.
 _SHARE_KERNELS = 4
-NONE = "none"
 
 _logger = logging.getLogger(__name__)
 
 
-def check_search(options: CollageOptions) -> None:
+def check_search(search: GraphSearchOptions, guarding: GuardOptions) -> None:
     """OptionError for a search of whole plans without the guard."""
-    if options.graph_search != NONE and not options.guard:
+    if search.enabled and not guarding.enabled:
         raise OptionError(
             option("graph_search")
             + " searches whole plans, of which the guard ships one: leave "
@@ -118,29 +114,29 @@ def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
         functools.partial(ship, compiled=compiled),
         request.samples,
         request.options.seed,
-        request.options.accuracy_budget,
-        own_backend_modules(request.targets.external),
-        request.build_options.get("mod_name", "default"),
-        request.options.rpc_compiler,
-        runner.compare,
-        runner.is_here,
-        ship if compiled else None,
-        request.executor,
-        functools.partial(one_step, "building", kind=request.options.progress),
-        request.limit,
-        request.original.truth if request.original else None,
-        functools.partial(exact_outputs, request.prepared, limit=request.limit),
+        accuracy_budget=request.options.accuracy_budget,
+        imports=own_backend_modules(request.targets.external),
+        mod_name=request.build_options.get("mod_name", "default"),
+        compiler=request.options.devices.compiler,
+        comparer=runner.compare,
+        is_here=runner.is_here,
+        ship=ship if compiled else None,
+        executor=request.executor,
+        telling=functools.partial(one_step, "building", kind=request.options.progress),
+        limit=request.limit,
+        truth=request.original.truth if request.original else None,
+        exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
     )
 
 
 def _shares_kernels(request: Request) -> bool:
-    if request.options.guard_library_mb:
+    if request.options.guarding.library_mb:
         return False
     return len(request.plans.modules) - len(request.plans.same_as()) >= _SHARE_KERNELS
 
 
 def _is_searched(request: Request, found: OpLevel) -> bool:
-    return request.options.graph_search != NONE and bool(found.replans)
+    return request.options.graph_searching.enabled and bool(found.replans)
 
 
 def search_whole(
@@ -166,7 +162,7 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
     with request.clock.phase("guard"):
         if request.limit.left(BUILT) > 0:
             try:
-                guarded = _guard(request.plans, request.options, how)
+                guarded = _guard(request, how)
                 return guarded.winner, guarded, ""
             except GuardUnavailable as error:
                 skipped, failed = str(error), error.failed
@@ -180,20 +176,16 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
     return name, None, skipped
 
 
-def _guard(plans: Plans, options: CollageOptions, how: EndToEnd) -> GuardResult:
+def _guard(request: Request, how: EndToEnd) -> GuardResult:
     """Run the guard. GuardUnavailable says why it could not measure."""
+    plans, options = request.plans, request.options
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
     with steps("guard", options.progress, is_open=True) as on_step:
         return guard(
             plans.modules,
             TVM_ALONE,
-            how,
-            options=GuardOptions(
-                rounds=options.guard_rounds,
-                seconds=options.guard_seconds,
-                limits=Limits(options.guard_memory_mb, options.guard_library_mb),
-                on_step=on_step,
-            ),
+            dataclasses.replace(how, on_step=on_step),
+            options.guarding,
             failed=plans.failed,
             same_as=plans.same_as(),
         )
@@ -226,16 +218,16 @@ def search_whole_plans(
 
     GuardUnavailable where whole plans cannot be measured.
     """
-    plans, options = request.plans, request.options
+    plans, options = request.plans, request.options.graph_searching
     space = PlanSpace(found.replans, request.targets.host.kind.name, plans.parts)
     if not space.genes:
-        return GraphSearch(options.graph_search, ended="no operator can run on several backends")
+        return GraphSearch(options.strategy, ended="no operator can run on several backends")
     first = space.parts_of(space.seeds()[0])
     reference = space.key_of(first)
     with contextlib.ExitStack() as held:
         # It may end before its last trial: when its time is up, or no other plan is found.
-        on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
-        on_step("plans tried", 0, options.graph_search_trials)
+        on_step = held.enter_context(steps("graph search", request.options.progress, is_open=True))
+        on_step("plans tried", 0, options.trials)
         known = held.enter_context(
             known_plans(request, found.records, runner, how.samples, reference)
         )
@@ -250,10 +242,10 @@ def search_whole_plans(
         def on_trials(done: int) -> None:
             nonlocal tried
             tried = done
-            on_step("plans tried", done, options.graph_search_trials)
+            on_step("plans tried", done, options.trials)
 
         def on_wait(text: str) -> None:
-            on_step(text, tried, options.graph_search_trials, is_waiting=True)
+            on_step(text, tried, options.trials, is_waiting=True)
 
         def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:
             others = {k: plans.module_of(p) for k, p in parts.items() if k != reference}
@@ -265,12 +257,8 @@ def search_whole_plans(
             space,
             measure,
             known,
-            options=GraphSearchOptions(
-                strategy=options.graph_search,
-                population=options.graph_search_population,
-                trials=options.graph_search_trials,
-                seconds=min(options.graph_search_seconds, request.limit.left(WHOLE_PLANS)),
-                seed=options.graph_search_seed,
+            dataclasses.replace(
+                options, seconds=min(options.seconds, request.limit.left(WHOLE_PLANS))
             ),
             on_trials=on_trials,
         )
@@ -309,7 +297,8 @@ def known_plans(
     }
     store = None
     if None not in versions.values():
-        store = open_store(request.options, measure_options(request.options), device)
+        how = measure_options(request.options.session)
+        store = open_store(request.options.storing, how, device)
     try:
         module = " ".join(function.key for function in describe_functions(request.prepared))
         is_quiet = functools.cache(lambda: runner.is_quiet())

@@ -19,17 +19,21 @@ from tvm.relay.collage.compile import build_vm
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.options import CollageOptions
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.plans.graph_search import (
     EndToEnd,
-    GuardOptions,
     GuardUnavailable,
-    Limits,
     choose,
     guard,
     libraries,
 )
 from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, _of_trader
+
+
+def of_rounds(rounds, **options):
+    """Options of the guard."""
+    return CollageOptions(guard_rounds=rounds, **options).guarding
 
 
 @pytest.mark.parametrize(
@@ -75,8 +79,7 @@ def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
     result = guard(
         mods,
         "tvm",
-        EndToEnd(build),
-        GuardOptions(on_step=lambda *step, is_waiting=False: steps.append(step)),
+        EndToEnd(build, on_step=lambda *step, is_waiting=False: steps.append(step)),
         same_as={last: first},
     )
     assert fake_compare["names"] == [name for name in ORDER if name != last]
@@ -127,7 +130,7 @@ def test_under_a_limit_what_tvm_has_least_of_is_built_first(fake_compare):
     three = one.replace("nn.relu(%x)", "nn.relu(exp(tanh(%x)))")
     mods, steps = {"tvm": parse(three), "dnnl": parse(one)}, []
     told = lambda *step, **_: steps.append(step[0])  # noqa: E731
-    guard(mods, "tvm", EndToEnd(fake, limit=TimeLimit(60.0)), GuardOptions(on_step=told))
+    guard(mods, "tvm", EndToEnd(fake, limit=TimeLimit(60.0), on_step=told))
     assert steps[:2] == ["building plan dnnl", "building plan tvm"]
     assert fake_compare["reference"][0] == "tvm"
 
@@ -157,7 +160,7 @@ def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare)
 
 
 def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
-    result = guard(plans(), "tvm", EndToEnd(fake, seed=3), GuardOptions(rounds=7))
+    result = guard(plans(), "tvm", EndToEnd(fake, seed=3), of_rounds(7))
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
     assert fake_compare["names"] == ORDER and all(fake_compare["files"])
     assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (
@@ -335,7 +338,7 @@ def test_steps_are_told_as_they_come(fake_compare):
     def on_step(*step, is_waiting=False):
         steps.append((*step, is_waiting))
 
-    guard(plans(), "tvm", EndToEnd(fake), GuardOptions(rounds=7, on_step=on_step))
+    guard(plans(), "tvm", EndToEnd(fake, on_step=on_step), of_rounds(7))
     assert steps == [
         *((f"building plan {name}", k, len(ORDER), False) for k, name in enumerate(ORDER)),
         ("waiting for another search", 0, 7, True),
@@ -434,7 +437,12 @@ def test_a_real_pair_of_plans_is_measured_and_compared():
     params = "%x: Tensor[(64, 256), float32], %w: Tensor[(256, 256), float32]"
     right = parse(f"def @main({params}) {{ {body} nn.relu(%0) }}")
     wrong = parse(f"def @main({params}) {{ {body} tanh(%0) }}")
-    result = guard({"tvm": right, "wrong": wrong}, "tvm", EndToEnd(build), GuardOptions(rounds=6))
+    result = guard(
+        {"tvm": right, "wrong": wrong},
+        "tvm",
+        EndToEnd(build),
+        of_rounds(6),
+    )
     assert result.winner == "tvm"
     assert result.of("tvm").cost.status == "measured" and result.of("tvm").output_error == 0
     assert result.of("wrong").cost.status == "wrong_result"
@@ -445,7 +453,10 @@ def test_a_real_plan_that_is_wrong_one_way_alone_is_found():
     mods = {"tvm": parse(IF), "wrong": parse(wrong), "other": parse(IF.replace("(%c)", "(True)"))}
     how = EndToEnd(lambda module: build_vm(module, "llvm"), executor="vm")
     result = guard(
-        mods, "tvm", how, GuardOptions(rounds=1, limits=Limits(memory_mb=1000, library_mb=10))
+        mods,
+        "tvm",
+        how,
+        of_rounds(1, guard_memory_mb=1000, guard_library_mb=10),
     )
     statuses = {item.name: item.cost.status for item in result.comparisons}
     assert statuses == {"tvm": "measured", "wrong": "wrong_result", "other": "wrong_result"}
@@ -465,9 +476,7 @@ def test_a_real_plan_that_takes_too_much_does_not_ship():
         name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
         for name, body in {"tvm": light, "heavy": heavy}.items()
     }
-    result = guard(
-        mods, "heavy", EndToEnd(build), GuardOptions(rounds=1, limits=Limits(library_mb=10))
-    )
+    result = guard(mods, "heavy", EndToEnd(build), of_rounds(1, guard_library_mb=10))
     heavy, light = result.of("heavy"), result.of("tvm")
     assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
     assert heavy.memory_bytes > heavy.library_bytes > 2048 * 2048 * 4 > 10 * light.library_bytes > 0
@@ -489,7 +498,10 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
     body = relay.Tuple([from_one, relay.vision.roi_align(x, rois, (3, 3), 1.0)])
     mod = tvm.IRModule.from_expr(relay.Function([x, rois, i, j], body))
     result = guard(
-        {"tvm": relay.transform.InferType()(mod)}, "tvm", EndToEnd(build), GuardOptions(rounds=1)
+        {"tvm": relay.transform.InferType()(mod)},
+        "tvm",
+        EndToEnd(build),
+        of_rounds(1),
     )
     assert result.of("tvm").cost.status == "measured" and result.unverified == ""
 

@@ -8,9 +8,10 @@ import itertools
 import pytest
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measure.options import MeasureOptions
+from tvm.relay.collage.options import GraphSearchOptions
 from tvm.relay.collage.plans.graph_search.known import KnownPlans
 from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
-from tvm.relay.collage.plans.graph_search.search import GraphSearchOptions, search_plans
+from tvm.relay.collage.plans.graph_search.search import search_plans
 from tvm.relay.collage.store import CostStore, StoredCosts
 
 OPTIONS = GraphSearchOptions(

@@ -125,7 +125,7 @@ def test_a_log_of_another_tuner_is_no_source(log):
             read(other)
         assert wanted in str(caught.value)
         assert "name a log of `collage tt autoschedule`, or of a build with" in str(caught.value)
-    options = CollageOptions(transfer_log=[str(other)])
+    options = CollageOptions(transfer_log=[str(other)]).tuning
     with pytest.raises(TuningLogError) as caught, tuning_run(options, TARGET, 1):
         pass
     assert wanted in str(caught.value)
@@ -138,7 +138,7 @@ def test_a_log_without_trials_is_no_source(log, text):
     other = log.with_name("other.jsonl")
     other.write_text(text)
     assert read_ansor(other) == []  # as of a log for new trials
-    options = CollageOptions(transfer_log=[str(other)])
+    options = CollageOptions(transfer_log=[str(other)]).tuning
 
     def build(_):
         with tuning_run(options, TARGET, 1):

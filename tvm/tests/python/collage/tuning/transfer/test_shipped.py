@@ -103,7 +103,7 @@ def test_a_module_without_such_an_operator_of_that_size_is_known_at_once(records
 
 def test_options_decide_whether_they_are_used(records):
     def lines(mod, **options):
-        return from_options.shipped_of(CollageOptions(**options), mod, TARGET).lines
+        return from_options.shipped_of(CollageOptions(**options).tuning, mod, TARGET).lines
 
     assert lines(conv(), shipped_records=True) and not lines(conv())
     assert not lines(dense(), shipped_records=True)
@@ -118,12 +118,12 @@ def test_what_turns_them_off_is_told(records, caplog):
         ({}, False, "candidates are measured on devices"),
     ]:
         caplog.clear()
-        options = CollageOptions(**asked, **options)
+        options = CollageOptions(**asked, **options).tuning
         assert from_options.shipped_of(options, conv(), TARGET, is_here) == from_options.Shipped()
         assert caplog.messages == [f"the schedules of this package are not used: {reason}"]
     caplog.clear()
-    assert from_options.shipped_of(CollageOptions(**asked), conv(), TARGET).lines
-    from_options.shipped_of(CollageOptions(tuning_log=["own.jsonl"]), conv(), TARGET)
+    assert from_options.shipped_of(CollageOptions(**asked).tuning, conv(), TARGET).lines
+    from_options.shipped_of(CollageOptions(tuning_log=["own.jsonl"]).tuning, conv(), TARGET)
     assert not caplog.messages, "nor is one told who did not ask for them"
 
 
@@ -212,7 +212,8 @@ def test_what_is_really_shipped_serves_targets_of_its_width(level, serve, flags,
     """Whatever this CPU has."""
     monkeypatch.setattr(environment, "read_cpu_flags", lambda: frozenset(flags.split()))
     target = Target(f"llvm -mcpu=x86-64-v{level}")
-    offer = from_options.shipped_of(CollageOptions(shipped_records=True), parse(PRODUCT), target)
+    options = CollageOptions(shipped_records=True).tuning
+    offer = from_options.shipped_of(options, parse(PRODUCT), target)
     tasks = {each.workload for each in Ansor().tasks(parse(PRODUCT), target)}
     assert tasks and bool(tasks & {line.workload for line in offer.lines}) == serve
     assert serve or offer == from_options.Shipped()

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...costs.cost import Cost
+from ...options import GraphSearchOptions
 from .genomes import Genome, Search
 from .known import KnownPlans
 from .libraries import GuardUnavailable
@@ -76,17 +77,6 @@ class GraphSearch:
                 for trial in self.trials
             ],
         }
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GraphSearchOptions:
-    """Options of a search of whole plans."""
-
-    strategy: str
-    population: int  # plans at a time
-    trials: int  # plans at most
-    seconds: float  # about so many for all
-    seed: int
 
 
 def search_plans(
