@@ -6,7 +6,6 @@ Precondition: candidates carry their weights as constants. Test: estimators/test
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 from collections.abc import Sequence
@@ -61,9 +60,6 @@ def measure_batch(
 
 
 def _with_roofline(row: Row, cost: Cost) -> Cost:
-    remark = (
-        roofline_remark(row.mod, cost.seconds or 0.0) if cost.status == CostStatus.MEASURED else ""
-    )
-    if not remark:
+    if cost.status != CostStatus.MEASURED:
         return cost
-    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
+    return cost.with_remark(roofline_remark(row.mod, cost.seconds or 0.0))

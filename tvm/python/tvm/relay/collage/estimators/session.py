@@ -223,19 +223,20 @@ def _new_estimator(
     check: Callable[[], None] = lambda: None,
 ) -> MeasuredCostEstimator:
     measuring = measure_options(options, network_bytes, external_targets)
-    runner = _device_runner(options.devices, measuring)
-    try:
-        return MeasuredCostEstimator(
+    with contextlib.ExitStack() as held:
+        runner = _device_runner(options.devices, measuring)
+        if runner is not None:
+            held.callback(runner.close)
+            runner.check_compiler(options.devices.compiler)
+        estimator = MeasuredCostEstimator(
             measuring,
             progress=make_progress(options.progress),
             store=open_store(options.storing, measuring, runner.info if runner else None),
             runner=runner,
             check=check,
         )
-    except BaseException:
-        if runner is not None:
-            runner.close()
-        raise
+        held.pop_all()
+        return estimator
 
 
 def _device_runner(options: DeviceOptions, measuring: MeasureOptions) -> DeviceRunner | None:
@@ -255,12 +256,6 @@ def _device_runner(options: DeviceOptions, measuring: MeasureOptions) -> DeviceR
         memory_limit_bytes=measuring.memory_limit_bytes,
         startup_seconds=measuring.startup_timeout,
     )
-    runner = DeviceRunner(
+    return DeviceRunner(
         options.tracker, options.key, wait_seconds=options.wait, options=worker_options
     )
-    try:
-        runner.check_compiler(options.compiler)
-    except BaseException:
-        runner.close()
-        raise
-    return runner
