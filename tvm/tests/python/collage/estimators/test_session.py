@@ -30,8 +30,7 @@ DYNAMIC = RELU.replace("(8,", "(?,")
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
-    options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with open_session(options.session) as session:
+    with open_session(quick_options().session) as session:
         yield session
 
 
@@ -128,7 +127,7 @@ def test_a_search_has_a_session_of_its_own_for_a_network_of_so_many_weights(monk
             yield session
 
     monkeypatch.setattr(import_module("tvm.relay.collage.optimizer"), "open_session", spied)
-    options = CollageOptions(guard=False, store="none", progress="quiet", measure_seconds=0.01)
+    options = quick_options(guard=False, store="none", measure_kernels=False)
     collage.optimize(mod, None, [LLVM, DNNL], options)
     [measuring] = opened
     assert session.estimator.counts() == before
@@ -179,19 +178,20 @@ def started(monkeypatch):
 
 
 def quick_options(**changes):
-    return CollageOptions(measure_seconds=0.01, workers=1, progress="quiet", **changes)
+    quick = {"measure_seconds": 0.01, "workers": 1, "progress": "quiet", "verify": "none"}
+    return CollageOptions(**quick, **changes)
 
 
 def quick(**changes):
     return tvm.transform.PassContext(opt_level=3, config=quick_options(**changes).to_config())
 
 
-def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, started):
+def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(started):
     estimator = CostEstimator()
     with quick() as context:
         config = make_compilation_config(context, [LLVM, DNNL])
         for _ in range(2):
-            CollagePartition(config, estimator)(conv)
+            CollagePartition(config, estimator)(parse(RELU))
     assert len(started) == 1 and started[0]().is_alive
     first, second = estimator.reports
     assert first.seconds == second.seconds
@@ -256,7 +256,7 @@ def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced):
     text = """def @main(%x: Tensor[(8, 8), float32], %w: Tensor[(8, 8), float32]) {
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
-    with open_session(CollageOptions(workers=1, progress="quiet").session, [target]) as session:
+    with open_session(quick_options().session, [target]) as session:
         [cost] = CostEstimator(session).estimate_batch([part], [target], ["dense"])
     assert cost.status == "compile_failed" and "mine was asked" in cost.message
 
