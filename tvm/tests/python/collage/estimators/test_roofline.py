@@ -8,8 +8,8 @@ from onednn_nets import constant, function_of
 from tvm import relay
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.estimators.batch import measure_batch
-from tvm.relay.collage.estimators.roofline import roofline_remark
 from tvm.relay.collage.estimators.session import open_session
+from tvm.relay.collage.estimators.work import roofline_remark
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.target import Target
 

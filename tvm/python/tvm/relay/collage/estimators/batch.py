@@ -16,10 +16,10 @@ from tvm.target import Target
 from ..backends.own_cost import own_cost
 from ..costs.cost import Cost, CostStatus
 from ..exec.spent import phase
-from .roofline import roofline_remark
 from .row import Row, build_options, tuning_records, written_down
 from .session import Session, own_backend_modules
 from .tuned import tune_rows
+from .work import roofline_remark
 
 _logger = logging.getLogger(__name__)
 
