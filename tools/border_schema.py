@@ -30,7 +30,7 @@ from tvm.relay.collage.estimators.estimator import CostQuestion
 from tvm.relay.collage.estimators.work import Work
 from tvm.relay.collage.files.records import Attribute
 from tvm.relay.collage.inspect.matches import FoundMatch
-from tvm.relay.collage.options.table import PassOptions
+from tvm.relay.collage.options.groups import PassOptions
 from tvm.relay.collage.plans.graph_search.space import PlanRequest, Replanned, Takers
 from tvm.relay.collage.plans.placement.types import DescribedFunction, PlacedPart
 from tvm.relay.collage.plans.placement.types import SeenNode as DescribedNode

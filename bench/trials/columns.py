@@ -160,7 +160,7 @@ def column_plans(
     """Find the plans of each column: each of its backends alone, the op-level optimum, that with
     neighbours joined, and those of fewer parts. Costs are asked for by the options of the current
     PassContext."""
-    options = collage.CollageOptions.current()
+    options = collage.CollageOptions.current().session
     with open_session(options, _targets(backends).external, prepared) as session:
         for column in columns:
             began, known = time.monotonic(), session.estimator.misses

@@ -9,7 +9,6 @@ from relay_text import parse
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage.backends import registry
-from tvm.relay.collage.backends.targets import warn_host_alone
 
 OPTION = {"relay.collage.enable_collage": True}
 TEXT = "def @main(%x: $T) { nn.relu(%x) }"
@@ -73,13 +72,10 @@ def test_where_none_can_run_it_says_so(caplog, monkeypatch):
     assert "no backend can run here either" in text and "\n" not in text
 
 
-def test_a_placement_and_tune_want_tvm_alone(caplog, tmp_path):
+def test_a_placement_wants_tvm_alone(caplog, tmp_path):
     file = tmp_path / "placement.json"
     optimize("llvm").save_placement(file)
     assert warnings(caplog, build_graph, placement=str(file)) == []
-    caplog.clear()
-    warn_host_alone(tvm.target.Target("llvm"), collage.CollageOptions(tune=1))
-    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("build", [build_graph, build_vm, make_executor, optimize])

@@ -27,7 +27,6 @@ from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.plans import whole_plans
-from tvm.relay.collage.plans.graph_search import GuardOptions
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -66,13 +65,12 @@ def quick_searches(monkeypatch):
     costs = {name: 2 for name in ("cblas", "onnxruntime", "openvino")}
     costs = {"llvm": 10, "dnnl": 1, **costs}
     guard = whole_plans.guard
+    quick = collage.CollageOptions(guard_rounds=3, guard_seconds=0.1).guarding
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
     monkeypatch.setattr(
         whole_plans,
         "guard",
-        lambda *plans, **more: guard(
-            *plans, **{**more, "options": GuardOptions(rounds=3, seconds=0.1)}
-        ),
+        lambda plans, reference, how, _, **more: guard(plans, reference, how, quick, **more),
     )
 
 

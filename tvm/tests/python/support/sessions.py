@@ -2,6 +2,7 @@
 """One measuring session for many builds of a test file: starting workers takes seconds."""
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
 
 import pytest
@@ -13,6 +14,11 @@ from tvm.relay.collage.estimators.session import Session, open_session
 def shared_session(options, external_targets=()) -> Iterator[Session]:
     """A session that every search of `optimize` in the block has in place of its own, since
     `relay.build` has no argument for one."""
-    with open_session(options, external_targets) as session, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(optimizer, "open_session", lambda *_: contextlib.nullcontext(session))
+    means = open_session(options.session, external_targets)
+    with means as session, pytest.MonkeyPatch.context() as patch:
+
+        def open_shared(options, *_, **__):
+            return contextlib.nullcontext(dataclasses.replace(session, options=options))
+
+        patch.setattr(optimizer, "open_session", open_shared)
         yield session

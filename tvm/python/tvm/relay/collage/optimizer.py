@@ -153,8 +153,9 @@ def _optimize(
     decision, samples = given.decision, given.samples
     placement = _placement_of(decision)
     check_module(mod)
-    check_budget(targets.external, options, is_guarded=placement is None)
-    check_search(options)
+    is_compared = options.guard or placement is not None
+    check_budget(targets.external, options.accuracy_budget, is_compared=is_compared)
+    check_search(options.graph_searching, options.guarding)
     clock, limit = Phases(), TimeLimit(0 if placement else options.search_seconds)
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
         prepared, is_simplified = _prepared(mod, params, targets.host, placement, limit)
@@ -170,7 +171,7 @@ def _optimize(
         build_options=build_options,
         samples=samples,
         executor=executor,
-        records=given_records(options, targets.host),
+        records=given_records(options.tuning, targets.host),
         plans=plans,
         clock=clock,
         limit=limit,
@@ -178,13 +179,14 @@ def _optimize(
     request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
         return _replay(request, placement, decision)
-    if not targets.external and not options.tunes():
-        is_here = not options.rpc_tracker
-        if not shipped_of(options, prepared, targets.host, is_here).lines:
-            warn_host_alone(targets.host, options)
+    if not targets.external and not options.tuning.tries():
+        is_here = not options.devices.tracker
+        if not shipped_of(options.tuning, prepared, targets.host, is_here).lines:
+            warn_host_alone(targets.host, options.accuracy_budget)
             return _result(request, TVM_ALONE)
     with contextlib.ExitStack() as held:
-        session = held.enter_context(open_session(options, targets.external, prepared, limit))
+        means = open_session(options.session, targets.external, prepared, limit=limit)
+        session = held.enter_context(means)
         try:
             found = _place_operators(request, session)
         except TimeIsUpError as error:
@@ -322,7 +324,7 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
             plans.kernels = _choose_kernels(measuring, request)
         measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
     time = max(1.0, min(options.tune_seconds, request.limit.left(ASKED)))
-    tuned = dataclasses.replace(options, tune_seconds=time)
+    tuned = dataclasses.replace(options.tuning, seconds=time)
     with (
         request.records.in_force(),
         tuning(measuring, tuned, request.prepared, targets.host, targets.external) as session,
@@ -339,7 +341,7 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
             if traders_in(partitioned):
                 _add_exact(request, session)
     records = request.records
-    if run and (run.records or options.tunes()):
+    if run and (run.records or tuned.tries()):
         records = TuningRecords([*records, *run.records], [run.tuner])
     for report in estimator.reports:
         if not report.skipped:

@@ -104,9 +104,10 @@ def create_executor(
     perhaps outside the PassContext."""
     targets = parse_targets(target)
     options = CollageOptions.current()
-    is_tuned = options.tunes() or options.shipped_records or logs_of(options)
+    tuned = options.tuning
+    is_tuned = tuned.tries() or tuned.shipped or logs_of(tuned)
     if not (targets.external or is_tuned or options.placement):
-        warn_host_alone(targets.host, options)
+        warn_host_alone(targets.host, options.accuracy_budget)
         return stock(kind, mod, device, target, params)
     check_calls_parts(kind, None, targets.backends)
     runs_by: dict[str, Any] = {"executor": VM} if kind == "vm" else {}

@@ -119,7 +119,7 @@ def test_workers_build_measure_and_verify_it():
     parts = [backends.greedy_partition(net(CONSTANT), each.name) for each in (IN_C, IN_PYTHON)]
     targets = [Target(each.name, host="llvm") for each in (IN_C, IN_PYTHON)]
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
-    with open_session(options, targets) as session:
+    with open_session(options.session, targets) as session:
         costs = CostEstimator(session).estimate_batch(parts, targets, ["c", "python"])
     assert [(cost.status, cost.unverified) for cost in costs] == [("measured", False)] * 2
 

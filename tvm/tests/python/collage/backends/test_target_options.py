@@ -74,7 +74,7 @@ def test_they_reach_the_workers():
     target = Target(f"{NAME} -scale=nonsense -rank=7", host=HOST)
     part = backends.greedy_partition(parse(NET), NAME, target=target)
     options = CollageOptions(workers=1, measure_seconds=0.01, progress="quiet")
-    with open_session(options, [target]) as session:
+    with open_session(options.session, [target]) as session:
         [cost] = CostEstimator(session).estimate_batch([part], [target], ["part"])
     assert cost.status == "compile_failed" and "'nonsense' undeclared" in cost.message
 

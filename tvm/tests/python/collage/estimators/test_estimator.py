@@ -31,22 +31,20 @@ def ask(estimator, text, target=LLVM):
 RELU = "def @main(%x: $T) { nn.relu(%x) }"
 
 
-def test_mock_prices_calls_with_a_benefit_for_fusion():
+@pytest.mark.parametrize(
+    "body, seconds",
+    [
+        ("nn.relu(%x)", 10),
+        ("nn.relu(nn.relu(%x))", 19),  # with a benefit for fusion
+        ("abs(nn.relu(tanh(%x)))", 27.1),
+        ("%x", 0),
+        ("%0 = nn.relu(%x); add(%0, %0)", 19),  # a shared call counts once
+        ('%0 = fn (%a: $T, Composite="c") -> $T { nn.relu(tanh(%a)) }; %0(%x)', 19),
+    ],
+)
+def test_mock_prices_calls(body, seconds):
     mock = MockCostEstimator({"llvm": 10, NAME: 3})
-    assert ask(mock, RELU) == ("measured", 10, "")
-    assert ask(mock, "def @main(%x: $T) { nn.relu(nn.relu(%x)) }") == ("measured", 19, "")
-    assert ask(mock, "def @main(%x: $T) { abs(nn.relu(tanh(%x))) }") == ("measured", 27.1, "")
-    assert ask(mock, "def @main(%x: $T) { %x }") == ("measured", 0, "")
-
-
-def test_mock_counts_a_shared_call_once_and_calls_inside_composites():
-    mock = MockCostEstimator({"llvm": 10})
-    assert ask(mock, "def @main(%x: $T) { %0 = nn.relu(%x); add(%0, %0) }")[1] == 19
-    nested = """def @main(%x: $T) {
-      %0 = fn (%a: $T, Composite="c") -> $T { nn.relu(tanh(%a)) };
-      %0(%x)
-    }"""
-    assert ask(mock, nested)[1] == 19
+    assert ask(mock, f"def @main(%x: $T) {{ {body} }}") == ("measured", seconds, "")
 
 
 def test_mock_prices_the_functions_that_main_calls(backend):
@@ -191,6 +189,9 @@ def test_an_interrupt_comes_out_of_the_pass(backend, interrupt, where):
     class Stops(CostEstimator):
         def estimate_batch(self, mods, targets, labels):
             return [Cost.estimated(1.0) for _ in mods]
+
+        def transition_seconds(self, types, target):
+            return [0.0] * len(types)
 
     def stop(self, *args):
         raise interrupt("now")

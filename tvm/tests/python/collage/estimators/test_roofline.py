@@ -8,8 +8,8 @@ from onednn_nets import constant, function_of
 from tvm import relay
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.estimators.batch import measure_batch
-from tvm.relay.collage.estimators.roofline import roofline_remark
 from tvm.relay.collage.estimators.session import open_session
+from tvm.relay.collage.estimators.work import roofline_remark
 from tvm.relay.collage.measure import Cost, MeasuredCostEstimator
 from tvm.target import Target
 
@@ -57,7 +57,7 @@ def test_a_candidates_message_says_so(target, monkeypatch):
     )
     mods = [typed(relay.nn.dense(x(4, 8), constant(k, 8, 8))) for k in range(2)]
     targets = [Target(target, host="llvm")] * 2
-    with open_session(CollageOptions(), targets) as session:
+    with open_session(CollageOptions().session, targets) as session:
         fast, slow = measure_batch(session, mods, targets, ["a", "b"])
     assert (fast.status, fast.seconds, fast.message) == ("measured", pytest.approx(1e-5), "")
     assert (slow.status, slow.seconds) == ("measured", pytest.approx(1.0))

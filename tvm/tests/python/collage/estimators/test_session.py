@@ -24,12 +24,13 @@ from tvm.relay.transform import CollagePartition
 from tvm.target import Target, make_compilation_config
 
 LLVM, DNNL = Target("llvm"), Target("dnnl")
+RELU = "def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }"
+DYNAMIC = RELU.replace("(8,", "(?,")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def session():
-    options = CollageOptions(measure_seconds=0.01, workers=1, progress="quiet")
-    with open_session(options) as session:
+    with open_session(quick_options().session) as session:
         yield session
 
 
@@ -67,19 +68,13 @@ def test_each_part_has_a_measured_cost_and_the_plan_their_sum(conv, session):
     used = {part.backend for part in kernels}
     assert ("dnnl" in used) == any(is_external(f) for f in result.functions.values())
     assert_same_outputs(conv, result)
-
-
-def test_a_second_pass_of_the_session_measures_nothing_and_decides_the_same(conv, session):
-    first = CostEstimator(session)
-    partitioned = partition(conv, first)
-    again = CostEstimator(session)
-    assert tvm.ir.structural_equal(partition(conv, again), partitioned)
-    assert again.reports[0].seconds == first.reports[0].seconds
+    misses, again = session.estimator.misses, CostEstimator(session)
+    assert tvm.ir.structural_equal(partition(conv, again), result)
+    assert again.reports[0].seconds == report.seconds and session.estimator.misses == misses
 
 
 def test_a_batch_is_answered_in_its_order(conv, session):
-    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
-    dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
+    relu, dynamic = parse(RELU), parse(DYNAMIC)
     costs = CostEstimator(session).estimate_batch(
         [relu, dynamic, conv, relu], [LLVM] * 4, ["a", "b", "c", "d"]
     )
@@ -101,7 +96,7 @@ def test_a_candidate_that_does_not_build_is_a_failure_with_its_reason(session):
 
 
 def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on(session):
-    mod = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
+    mod = parse(RELU)
     tvm.get_global_func("collage.RegisterTargetKind")("measured_test", 1)
     from tvm.relay.dataflow_pattern import is_op, wildcard
     from tvm.relay.op.contrib import register_pattern_table
@@ -118,40 +113,24 @@ def test_a_backend_whose_compiler_is_missing_loses_and_the_build_goes_on(session
     assert failed.cost.status == "compile_failed" and failed.cost.message
 
 
-def test_the_old_protocol_gives_seconds_or_infinity(conv):
-    dynamic = parse("def @main(%x: Tensor[(?, 8), float32]) { nn.relu(%x) }")
-    with quick():
-        assert 0 < estimate_seconds(conv, LLVM) < math.inf
-        assert estimate_seconds(dynamic, LLVM) == math.inf
-        assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(conv, LLVM) > 0
-
-
-def test_a_session_is_only_used_by_whom_it_is_given_to(session):
-    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
-    before = session.estimator.counts()
-    with open_session(CollageOptions(workers=1, progress="quiet", store="none")) as inner:
-        assert inner.estimator is not session.estimator
-        collage.optimize(relu, None, [LLVM, DNNL], quick_options(guard=False))
-        assert not any(inner.estimator.counts()[name] for name in ("measured", "from_memory"))
-    assert session.estimator.counts() == before
-
-
-def test_costs_are_of_parts_of_a_network_of_so_many_weights(monkeypatch):
+def test_a_search_has_a_session_of_its_own_for_a_network_of_so_many_weights(monkeypatch, session):
     """One whose weights stay in caches has costs of its own, under keys of their own."""
+    before = session.estimator.counts()
     weight = relay.const(np.ones((1024, 300), "float32"))
     mod = tvm.IRModule.from_expr(relay.nn.dense(relay.var("x", shape=(1, 300)), weight))
     opened = []
 
     @contextlib.contextmanager
-    def spied(*arguments):
-        with open_session(*arguments) as session:
+    def spied(*arguments, **more):
+        with open_session(*arguments, **more) as session:
             opened.append(session.estimator.options)
             yield session
 
     monkeypatch.setattr(import_module("tvm.relay.collage.optimizer"), "open_session", spied)
-    options = CollageOptions(guard=False, store="none", progress="quiet", measure_seconds=0.01)
+    options = quick_options(guard=False, store="none", measure_kernels=False)
     collage.optimize(mod, None, [LLVM, DNNL], options)
     [measuring] = opened
+    assert session.estimator.counts() == before
     assert measuring.network_bytes == 1 << 20
     assert "network_bytes" in measuring_text(measuring)
     assert "network_bytes" not in measuring_text(MeasureOptions()), "unknown: more than caches hold"
@@ -199,45 +178,40 @@ def started(monkeypatch):
 
 
 def quick_options(**changes):
-    return CollageOptions(measure_seconds=0.01, workers=1, progress="quiet", **changes)
+    quick = {"measure_seconds": 0.01, "workers": 1, "progress": "quiet", "verify": "none"}
+    return CollageOptions(**quick, **changes)
 
 
 def quick(**changes):
     return tvm.transform.PassContext(opt_level=3, config=quick_options(**changes).to_config())
 
 
-def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(conv, started):
+def test_an_estimator_outside_a_session_keeps_its_workers_and_costs(started):
     estimator = CostEstimator()
     with quick() as context:
         config = make_compilation_config(context, [LLVM, DNNL])
         for _ in range(2):
-            CollagePartition(config, estimator)(conv)
-    assert len(started) == 1
+            CollagePartition(config, estimator)(parse(RELU))
+    assert len(started) == 1 and started[0]().is_alive
     first, second = estimator.reports
     assert first.seconds == second.seconds
-    assert started[0]().is_alive
-    estimator.close()
-    assert not started[0]() or not started[0]().is_alive
-
-
-def test_workers_end_with_their_estimator(started):
-    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
-    estimator = CostEstimator()
-    with quick():
-        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0].status == "measured"
     with quick(seed=1):
-        assert estimator.estimate_batch([relu], [LLVM], ["a"])[0].status == "measured"
+        assert estimator.estimate_batch([parse(RELU)], [LLVM], ["a"])[0].status == "measured"
     assert len(started) == 2, "other options of measuring, other workers"
+    assert not started[0]() or not started[0]().is_alive
     state = weakref.ref(estimator._own)
     del estimator
     gc.collect()
-    assert state() is None and started[1]() is None
+    assert state() is None and started[1]() is None, "workers end with their estimator"
 
 
-def test_the_old_protocol_keeps_its_workers(started):
-    relu = parse("def @main(%x: Tensor[(8, 8), float32]) { nn.relu(%x) }")
+def test_the_old_protocol_gives_seconds_or_infinity_and_keeps_its_workers(started):
+    relu, dynamic = parse(RELU), parse(DYNAMIC)
     with quick(seed=7):
-        assert estimate_seconds(relu, LLVM) == estimate_seconds(relu, LLVM)
+        seconds = estimate_seconds(relu, LLVM)
+        assert 0 < seconds < math.inf and estimate_seconds(relu, LLVM) == seconds
+        assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(relu, LLVM) == seconds
+        assert estimate_seconds(dynamic, LLVM) == math.inf
     assert len(started) == 1
     _estimator().close()
 
@@ -282,7 +256,7 @@ def test_workers_measure_the_backend_that_replaced_a_built_in_one(replaced):
     text = """def @main(%x: Tensor[(8, 8), float32], %w: Tensor[(8, 8), float32]) {
       nn.dense(%x, %w, units=8) }"""
     part, target = greedy_partition(parse(text), "cblas"), Target("cblas", host=LLVM)
-    with open_session(CollageOptions(workers=1, progress="quiet"), [target]) as session:
+    with open_session(quick_options().session, [target]) as session:
         [cost] = CostEstimator(session).estimate_batch([part], [target], ["dense"])
     assert cost.status == "compile_failed" and "mine was asked" in cost.message
 

@@ -38,7 +38,7 @@ def test_each_is_named_with_its_reason_and_kept(options):
     nets = [parse(f"def @main(%x: $T) {{ {op}(%x) }}") for op in EXPECTED]
     parts = [backends.greedy_partition(net, fault_backend.NAME) for net in nets]
     target = tvm.target.Target(fault_backend.NAME, host="llvm")
-    with open_session(options, [target]) as session:
+    with open_session(options.session, [target]) as session:
         costs = CostEstimator(session).estimate_batch(parts, [target] * len(parts), list(EXPECTED))
     for cost, (expected, message) in zip(costs, EXPECTED.values(), strict=True):
         assert cost.status == expected and message in cost.message

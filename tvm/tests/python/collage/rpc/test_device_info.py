@@ -153,9 +153,9 @@ def test_devices_that_differ_are_listed():
 
 def test_the_key_of_stored_costs_is_the_devices(tmp_path):
     path = tmp_path / "costs.sqlite"
-    options = CollageOptions(store=str(path))
+    storing = CollageOptions(store=str(path)).storing
     info = device(backends={"dnnl": "9.9.9"})
-    store = open_store(options, MeasureOptions(), info)
+    store = open_store(storing, MeasureOptions(), info)
     for backend in ("dnnl", "tvm", "cblas"):
         candidate = CandidateModule(backend=backend, target="llvm", hash="0", module="")
         store.keep(candidate, Cost.measured([1e-3] * 9))
@@ -166,7 +166,7 @@ def test_the_key_of_stored_costs_is_the_devices(tmp_path):
     assert {key.cpu for key in keys.values()} == {"Some Xeon, cpu family 6"}
     assert {key.threads for key in keys.values()} == {"4"}
     assert {name: key.backend_version for name, key in keys.items()} == {"dnnl": "9.9.9", "tvm": ""}
-    here = open_store(options, MeasureOptions(), None)
+    here = open_store(storing, MeasureOptions(), None)
     candidate = CandidateModule(backend="tvm", target="llvm", hash="0", module="")
     assert here.look_up([candidate]) == [None]
     assert "other cpu" in here.Summary()

@@ -139,7 +139,7 @@ def test_failures_are_retried_when_the_option_asks(net, tmp_path, started):
     path = tmp_path / "costs.sqlite"
 
     def status(**changes):
-        with open_session(options(path, **changes)) as session:
+        with open_session(options(path, **changes).session) as session:
             [cost] = CostEstimator(session).estimate_batch([net], TARGETS[:1], ["net"])
         return cost.status
 

@@ -47,13 +47,16 @@ def test_each_is_refused_by_its_kind_and_left_as_it_was(tmp_path, make, monkeypa
         assert words in str(caught.value)
 
     # Named by the user it is an error before anything is measured; else a warning, and no store.
-    with pytest.raises(getattr(stores, kind)), open_session(CollageOptions(store=str(path))):
+    with (
+        pytest.raises(getattr(stores, kind)),
+        open_session(CollageOptions(store=str(path)).session),
+    ):
         pass
     monkeypatch.delenv("COLLAGE_STORE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr("tvm.relay.collage.process_wide.logs.warned", set())
     for _ in range(2):
-        with open_session(CollageOptions()) as session:
+        with open_session(CollageOptions().session) as session:
             assert "store" not in session.estimator.Summary()
     [record] = caplog.records
     assert record.levelname == "WARNING" and str(path) in record.getMessage()

@@ -260,7 +260,7 @@ def options(**changes):
         "seed": 0,
         "progress": "quiet",
     }
-    return CollageOptions(**{**fields, **changes})
+    return CollageOptions(**{**fields, **changes}).tuning
 
 
 def test_without_xgboost_the_error_names_the_extra(monkeypatch):

@@ -20,7 +20,7 @@ def logs(tmp_path):
 
 
 def digest(**options):
-    return given_records(CollageOptions(**options), TARGET).digest()
+    return given_records(CollageOptions(**options).tuning, TARGET).digest()
 
 
 def test_it_holds_until_it_is_updated_or_taken_back(logs):

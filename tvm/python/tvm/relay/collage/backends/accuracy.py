@@ -13,7 +13,6 @@ import tvm
 from tvm.target import Target
 
 from ..errors import OptionError
-from ..options import CollageOptions
 from ..options.named import option
 from ..relay_util.external import is_external_function
 from .registry import find_backend
@@ -50,26 +49,22 @@ def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
     return tuple(target for target in external if not trades_accuracy(target))
 
 
-def check_budget(
-    external: Sequence[Target], options: CollageOptions, *, is_guarded: bool = True
-) -> None:
-    """OptionError when a target trades accuracy that the options do not allow.
-
-    is_guarded: do whole plans have to be compared? Then the guard must be on.
-    """
+def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool = True) -> None:
+    """OptionError when a target trades accuracy that the budget does not allow, or that nobody
+    compares: `is_compared` says whether the guard does, if there is anything that it has to."""
     for target in external:
         kind = trades_accuracy(target)
         if not kind:
             continue
         name = target.kind.name
-        if not options.accuracy_budget:
+        if not budget:
             raise OptionError(
                 f"backend {name!r} trades accuracy (it computes in {kind}): set "
                 + option(_OPTION)
                 + " to the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or "
                 f"leave {name!r} out of the target list"
             )
-        if is_guarded and not options.guard:
+        if not is_compared:
             raise OptionError(
                 f"backend {name!r} trades accuracy (it computes in {kind}), and only the guard "
                 "compares a model's outputs: leave " + option("guard") + " on, or leave "

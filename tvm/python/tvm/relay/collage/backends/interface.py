@@ -137,7 +137,7 @@ class Backend:
         entries += [Composite(label, rule, attrs) for label, rule in self.added_rules.items()]
         # A graph-level backend merges by regions; joining a few at a time is not its way.
         return rule_of_entries(
-            self.name, entries, options, regions=self.default_rule() == GRAPH_LEVEL
+            self.name, entries, options.candidates, regions=self.default_rule() == GRAPH_LEVEL
         )
 
     def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:

@@ -43,9 +43,9 @@ def make_byoc_partition_rule(compiler: str, target: Target | None = None) -> Par
     backend = find_backend(compiler)
     if backend:
         kind = target if target is not None else Target(compiler)
-        check_budget([kind], CollageOptions.current(), is_guarded=False)
-        bound = backend.with_options(options_of(backend, target))
-        rule = bound.partition_rule(CollageOptions.current())
+        options = CollageOptions.current()
+        check_budget([kind], options.accuracy_budget)
+        rule = backend.with_options(options_of(backend, target)).partition_rule(options)
         if not isinstance(rule, PartitionRule):
             raise TypeError(
                 f"backend {compiler}: partition_rule(options) returns a rule of collage.rules, "
@@ -66,7 +66,7 @@ def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionR
 
     As in TVM's prototype, its patterns join freely, and so do chosen parts that touch.
     """
-    options = CollageOptions.current()
+    options = CollageOptions.current().candidates
     return Joinable(rule_of_entries(str(compiler), list(entries), options, "ArbitraryFusion"))
 
 
@@ -116,7 +116,7 @@ def _warn_once(text: str, backend: str) -> None:
 
 def _warn_of_unused_styles(external: Collection[str]) -> None:
     """Warn, once of each, of styles of backends that are not used, which a script may list."""
-    for text in CollageOptions.current().byoc_fusion_style:
+    for text in CollageOptions.current().candidates.styles:
         backend, _ = split_style(text)
         if backend not in external:
             _warn_once(text, backend)

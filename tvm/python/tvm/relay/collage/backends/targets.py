@@ -19,7 +19,6 @@ from tvm_collage.words import nearest
 from ..compile import host_target
 from ..errors import BackendUnavailableError, HostTargetError, OptionError, UnknownBackendError
 from ..messages.foreign import last_line, unknown_target_kind
-from ..options import CollageOptions
 from ..relay_util.external import is_external
 from . import find_backend, list_backends, which_was_meant, why_unavailable
 
@@ -156,12 +155,11 @@ def available_targets(accuracy_budget: float = 0.0) -> list[Target]:
     return [host_target(), *(Target(name) for name in _available_names(accuracy_budget))]
 
 
-def warn_host_alone(host: Target, options: CollageOptions) -> None:
-    """Log that a target list of the CPU ``host`` alone leaves nothing to choose from; not where
-    ``tune`` or a placement says what else is wanted of TVM alone."""
-    if options.tunes() or options.placement or host.get_target_device_type() != _CPU:
+def warn_host_alone(host: Target, accuracy_budget: float) -> None:
+    """Log that a target list of the CPU ``host`` alone leaves nothing to choose from."""
+    if host.get_target_device_type() != _CPU:
         return
-    names = _available_names(options.accuracy_budget)
+    names = _available_names(accuracy_budget)
     if not names:
         _logger.warning(
             "the target list names no backend, so TVM alone takes everything; no backend can run "

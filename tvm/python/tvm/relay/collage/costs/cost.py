@@ -14,6 +14,7 @@ from typing import Any
 
 from tvm_collage.words import CostStatus
 
+from ..files.records import described
 from .statistics import median_interval, upper_quartile
 
 STATUSES = tuple(CostStatus)
@@ -27,20 +28,10 @@ MOST_SECONDS = 1.0e6
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
 
-@dataclasses.dataclass(frozen=True)
-class PartCost:
-    """The cost of a part alone, as the pass is told it and a placement keeps it."""
+class _OfStatus:
+    """The base of what has a status."""
 
-    status: CostStatus = dataclasses.field(metadata={"meaning": "as in docs/measuring.md"})
-    seconds: float | None = dataclasses.field(
-        metadata={"meaning": "of one run; null without a cost", "minimum": 0}
-    )
-    message: str = dataclasses.field(
-        metadata={"meaning": "why there is no cost, or what is odd about it"}
-    )
-    flags: tuple[str, ...] = dataclasses.field(
-        default=(), metadata={"meaning": "what makes it doubtful", "enum": FLAGS}
-    )
+    status: CostStatus
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "status", CostStatus(self.status))  # files and users have its text
@@ -54,6 +45,16 @@ class PartCost:
     def is_failure(self) -> bool:
         return self.status.is_failure
 
+
+@dataclasses.dataclass(frozen=True)
+class PartCost(_OfStatus):
+    """The cost of a part alone, as the pass is told it and a placement keeps it."""
+
+    status: CostStatus = described("as in docs/measuring.md")
+    seconds: float | None = described("of one run; null without a cost", minimum=0)
+    message: str = described("why there is no cost, or what is odd about it")
+    flags: tuple[str, ...] = described("what makes it doubtful", default=(), enum=FLAGS)
+
     def Summary(self) -> str:
         """Return one line: "measured 1.23 ms", "timeout: after 60 s"."""
         if self.seconds is None:
@@ -63,7 +64,7 @@ class PartCost:
 
 
 @dataclasses.dataclass(frozen=True)
-class Cost:
+class Cost(_OfStatus):
     """Seconds of one run with their spread, or a failure with its message.
 
     `seconds` is what the search counts: the median, or where that is known badly (`is_noisy`) the
@@ -89,8 +90,7 @@ class Cost:
     unverified: bool = False
 
     def __post_init__(self) -> None:
-        # Files and users have its text.
-        object.__setattr__(self, "status", CostStatus(self.status))
+        super().__post_init__()
         # Estimators make one for each of thousands of candidates.
         numbers = [n for n in (self.seconds, self.low, self.high, self.median) if n is not None]
         if self.status.has_seconds:
@@ -149,11 +149,6 @@ class Cost:
         return cls(CostStatus(status), message=message)
 
     @property
-    def is_usable(self) -> bool:
-        """Return whether the candidate may be part of a plan."""
-        return self.status.has_seconds
-
-    @property
     def is_noisy(self) -> bool:
         """Return whether it is measured, but the median is known badly."""
         return self.status == CostStatus.MEASURED and self.spread > _WIDE
@@ -190,9 +185,13 @@ class Cost:
             return math.inf
         return (self.high - self.low) / median
 
-    @property
-    def is_failure(self) -> bool:
-        return self.status.is_failure
+    def with_remark(self, remark: str) -> Cost:
+        """Return it with that added to its message."""
+        return dataclasses.replace(self, message="; ".join(filter(None, (self.message, remark))))
+
+    def of_part(self) -> PartCost:
+        """Return what of it the pass and placements keep."""
+        return PartCost(self.status, self.seconds, self.message, self.flags)
 
     def Summary(self) -> str:
         """Return one line for logs and tables."""

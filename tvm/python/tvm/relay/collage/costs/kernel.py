@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import tvm
 from tvm import relay
 
+from ..files.records import described
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, nodes_of, tensors_of
 from .cost import Cost, PartCost, format_seconds
@@ -96,16 +97,12 @@ class KernelTrial:
         return f"{self.backend}: {self.step.label} by {self.kernel}"
 
 
-def _field(meaning: str, **limits: Any) -> Any:
-    return dataclasses.field(metadata={"meaning": meaning, **limits})
-
-
 @dataclasses.dataclass(frozen=True)
 class TriedKernel:
     """A kernel of a step, and what it took."""
 
-    name: str = _field("as the backend calls it")
-    cost: PartCost = _field("of the step alone")
+    name: str = described("as the backend calls it")
+    cost: PartCost = described("of the step alone")
 
     def Summary(self) -> str:
         """e.g. "matmul brg:avx512_core 1.2 ms"."""
@@ -117,12 +114,12 @@ class TriedKernel:
 class KernelChoice:
     """The kernel by which a step runs."""
 
-    backend: str = _field("whose step it is")
-    step: str = _field("hash of all that decides how long it takes", pattern="^[0-9a-f]{16}$")
-    label: str = _field("the step, for people")
-    sizes: tuple[int, ...] = _field("elements of its tensors, sorted", minimum=0)
-    kernel: str = _field("the one that runs")
-    tried: tuple[TriedKernel, ...] = _field("all that were measured, first the usual one")
+    backend: str = described("whose step it is")
+    step: str = described("hash of all that decides how long it takes", pattern="^[0-9a-f]{16}$")
+    label: str = described("the step, for people")
+    sizes: tuple[int, ...] = described("elements of its tensors, sorted", minimum=0)
+    kernel: str = described("the one that runs")
+    tried: tuple[TriedKernel, ...] = described("all that were measured, first the usual one")
 
     @property
     def is_usual(self) -> bool:
@@ -144,7 +141,7 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
     if usual in working:
         working = [name for name in working if _is_surely_faster(costs[name], costs[usual])]
     best = min(working, key=lambda name: costs[name].seconds or 0.0, default=usual)
-    tried = tuple(TriedKernel(name, _part_cost(costs[name])) for name in step.kernels)
+    tried = tuple(TriedKernel(name, costs[name].of_part()) for name in step.kernels)
     return KernelChoice(step.backend, step.key, step.label, tuple(sorted(step.sizes)), best, tried)
 
 
@@ -167,10 +164,6 @@ def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
     if cost.high is None or usual.low is None or cost.high >= usual.low:
         return False
     return (cost.seconds or 0.0) < _SHARE * (usual.seconds or 0.0)
-
-
-def _part_cost(cost: Cost) -> PartCost:
-    return PartCost(cost.status, cost.seconds, cost.message, cost.flags)
 
 
 def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:

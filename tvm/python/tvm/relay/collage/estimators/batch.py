@@ -6,7 +6,6 @@ Precondition: candidates carry their weights as constants. Test: estimators/test
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import logging
 from collections.abc import Sequence
@@ -17,10 +16,10 @@ from tvm.target import Target
 from ..backends.own_cost import own_cost
 from ..costs.cost import Cost, CostStatus
 from ..exec.spent import phase
-from .roofline import roofline_remark
 from .row import Row, build_options, tuning_records, written_down
 from .session import Session, own_backend_modules
 from .tuned import tune_rows
+from .work import roofline_remark
 
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ def measure_batch(
     records = functools.cache(functools.partial(tuning_records, run=session.tuning_run))
     for index, row in todo.items():
         with phase("candidate text"):
-            built = written_down(row, keywords, records, session.kernels)
+            built = written_down(session, row, keywords, records_for=records)
         if isinstance(built, str):
             _logger.warning("a candidate that cannot be measured is left out: %s", built)
             costs[index] = Cost.failed(CostStatus.UNSUPPORTED, built)
@@ -61,9 +60,6 @@ def measure_batch(
 
 
 def _with_roofline(row: Row, cost: Cost) -> Cost:
-    remark = (
-        roofline_remark(row.mod, cost.seconds or 0.0) if cost.status == CostStatus.MEASURED else ""
-    )
-    if not remark:
+    if cost.status != CostStatus.MEASURED:
         return cost
-    return dataclasses.replace(cost, message="; ".join(filter(None, (cost.message, remark))))
+    return cost.with_remark(roofline_remark(row.mod, cost.seconds or 0.0))

@@ -20,7 +20,6 @@ from tvm.target import Target
 from ..backends.accuracy import trades_accuracy
 from ..backends.own_cost import has_own_costs
 from ..candidate.candidate import CandidateModule, candidate_module
-from ..options import CollageOptions
 from ..relay_util.external import TVM_BACKEND
 from .row import build_options
 from .session import Session
@@ -44,7 +43,7 @@ def least_seconds(
     """Return the seconds that no candidate of that work at least, on that target, can be measured
     below; 0.0 where nothing is certain, this machine's peaks could not be measured well, or the
     option cost_bounds is off."""
-    peaks = machine_peaks(session, host) if CollageOptions.current().cost_bounds else None
+    peaks = machine_peaks(session, host) if session.options.measuring.cost_bounds else None
     if peaks is None:
         return [0.0] * len(works)
     peaks_of = {target: _peaks_of(target, peaks) for target in set(targets)}

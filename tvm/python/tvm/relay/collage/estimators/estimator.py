@@ -21,7 +21,7 @@ from tvm._ffi import get_global_func, register_object
 from tvm.runtime import Object
 from tvm.target import Target
 
-from ..costs.cost import MOST_SECONDS, Cost, CostStatus, PartCost
+from ..costs.cost import MOST_SECONDS, Cost, CostStatus
 from ..errors import CollageError
 from ..files.records import read_json
 from ..process_wide.interrupts import carried, interrupts_kept
@@ -286,10 +286,8 @@ def _answer(cost: float | Cost) -> Cost:
 
 def _answers(costs: Sequence[Cost]) -> str:
     """Return an estimator's answer as JSON for C++; ValueError when it is none."""
-    return json.dumps([vars(_told(cost)) for cost in costs])
-
-
-def _told(cost: Cost) -> PartCost:
-    if not isinstance(cost, Cost):
-        raise ValueError(f"estimate_batch gives a measure.Cost for each candidate, not {cost!r}")
-    return PartCost(cost.status, cost.seconds, cost.message, cost.flags)
+    for cost in costs:
+        if not isinstance(cost, Cost):
+            text = f"estimate_batch gives a measure.Cost for each candidate, not {cost!r}"
+            raise ValueError(text)
+    return json.dumps([vars(cost.of_part()) for cost in costs])

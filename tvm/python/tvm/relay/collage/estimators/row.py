@@ -5,7 +5,7 @@ this process would. Test: estimators/test_session.py, candidate/test_pass_contex
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import tvm
@@ -15,14 +15,14 @@ from ..backends import find_backend
 from ..backends.accuracy import trades_accuracy
 from ..candidate.candidate import CandidateModule, deployable_module, deployed_candidate
 from ..candidate.pass_context import context_to_json
-from ..costs.kernel import KernelChoice, with_kernels
+from ..costs.kernel import with_kernels
 from ..exec.reply import Unsupported
 from ..messages.foreign import describe
-from ..options import CollageOptions
 from ..process_wide.logs import warn_once
 from ..relay_util.external import TVM_BACKEND, is_external
 from ..tuning import TuningRecords, records_in_force
 from ..tuning.run import TuningRun
+from .session import Session
 
 
 class Row:
@@ -37,19 +37,17 @@ class Row:
 
 
 def written_down(
+    session: Session,
     row: Row,
     keywords: dict[str, Any],
     records_for: Callable[[str], TuningRecords],
-    kernels: Sequence[KernelChoice] = (),
 ) -> CandidateModule | str:
-    """Return a row's CandidateModule, or why it cannot be one; `records_for` is asked its target.
-
-    `kernels`: those of the search.
-    """
+    """Return a row's CandidateModule, or why it cannot be one. `records_for`: those of a target."""
+    verify = session.options.measuring.verify
     try:
-        mode, mod = CollageOptions.current().verify, deployable_module(row.mod)
+        mod = deployable_module(row.mod)
         candidate = deployed_candidate(
-            with_kernels(mod, kernels) if row.external else mod,
+            with_kernels(mod, session.kernels) if row.external else mod,
             row.backend,
             row.build_target,
             build_options=keywords,
@@ -58,7 +56,7 @@ def written_down(
         )
         return dataclasses.replace(
             candidate,
-            verify=mode == "all" or (row.external and _is_verified(row.backend, mode)),
+            verify=verify == "all" or (row.external and _is_verified(row.backend, verify)),
             computes_in=trades_accuracy(row.target) if row.external else "",
         )
     except (Unsupported, ValueError, tvm.TVMError) as error:

@@ -28,7 +28,7 @@ from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
 from ..measure.progress import make_progress
 from ..measure.runner import Runner
-from ..options import CollageOptions
+from ..options import CollageOptions, DeviceOptions, SessionOptions, StoreOptions
 from ..options.named import option
 from ..process_wide.logs import warn_once
 from ..rpc import DeviceInfo, DeviceRunner
@@ -41,17 +41,6 @@ _logger = logging.getLogger(__name__)
 # More builds at once gain little and each holds a TVM in memory.
 _MOST_WORKERS = 8
 
-# Options of a session that are none of measuring.
-_OF_SESSION = (
-    "progress",
-    "store",
-    "retry_failed",
-    "rpc_tracker",
-    "rpc_key",
-    "rpc_wait",
-    "rpc_compiler",
-)
-
 
 @dataclasses.dataclass(frozen=True)
 class Session:
@@ -60,6 +49,7 @@ class Session:
     and the limit of its time."""
 
     estimator: MeasuredCostEstimator
+    options: SessionOptions
     tuning_run: TuningRun | None = None
     kernels: tuple[KernelChoice, ...] = ()
     limit: TimeLimit = NO_LIMIT
@@ -71,12 +61,12 @@ class Session:
 
 @contextlib.contextmanager
 def open_session(
-    options: CollageOptions,
+    options: SessionOptions,
     external_targets: Iterable[Target] = (),
     network: tvm.IRModule | None = None,
     limit: TimeLimit = NO_LIMIT,
 ) -> Iterator[Session]:
-    """Open a Session by these CollageOptions for the block, after which its workers end. network:
+    """Open a Session by these options for the block, after which its workers end. network:
     what the candidates are parts of, where that is known; what it touches decides how cold theirs
     is. limit: TimeIsUpError comes out of what is measured when the time of the search is over.
 
@@ -87,7 +77,7 @@ def open_session(
     check = functools.partial(limit.check, SEARCHED)
     with _new_estimator(options, network_bytes, external_targets, check) as estimator:
         try:
-            yield Session(estimator, limit=limit)
+            yield Session(estimator, options, limit=limit)
         finally:
             _logger.info("costs: %s", estimator.Summary())
 
@@ -96,14 +86,14 @@ class OwnSession:
     """The session of a CostEstimator that was given none, as one of TVM's API is.
 
     Its options come with the PassContext of the pass that asks, so it is made when it is first
-    asked for; other measuring options, which the pass's network decides too, make another. Its
-    workers end with close(), with this object and with the interpreter.
+    asked for; other options, or another size of the pass's network, make another. Its workers end
+    with close(), with this object and with the interpreter.
     """
 
     def __init__(self) -> None:
         self._session: Session | None = None
-        self._options: tuple[Any, ...] = ()
         self._network_bytes = CACHE_BYTES
+        self._made_for: Any = None
 
     def set_network(self, network: tvm.IRModule) -> int:
         """Note what candidates are parts of from now on; return the bytes that it touches in
@@ -113,13 +103,12 @@ class OwnSession:
 
     def get(self) -> Session:
         """Return the session of the current PassContext's options."""
-        current, network_bytes = CollageOptions.current(), self._network_bytes
-        measuring = measure_options(current, network_bytes)
-        options = (measuring, *(getattr(current, name) for name in _OF_SESSION))
-        if self._session is None or options != self._options:
+        options = CollageOptions.current().session
+        made_for = (options, measure_options(options, self._network_bytes))
+        if self._session is None or made_for != self._made_for:
             self.close()
-            self._session = Session(_new_estimator(current, network_bytes))
-            self._options = options
+            self._session = Session(_new_estimator(options, self._network_bytes), options)
+            self._made_for = made_for
         return self._session
 
     def close(self) -> None:
@@ -130,19 +119,20 @@ class OwnSession:
 
 
 def measure_options(
-    options: CollageOptions,
+    options: SessionOptions,
     network_bytes: int = CACHE_BYTES,
     external_targets: Iterable[Target] = (),
 ) -> MeasureOptions:
-    """Return how CollageOptions say that candidates for these targets are measured, in a network
+    """Return how the options say that candidates for these targets are measured, in a network
     that touches so many bytes."""
+    how = options.measuring
     return MeasureOptions(
-        workers=options.workers or default_workers(),
-        build_timeout=options.measure_timeout,
-        run_timeout=options.measure_timeout,
-        budget_seconds=options.measure_seconds,
-        seed=options.seed,
-        compiler=options.rpc_compiler,
+        workers=how.workers or default_workers(),
+        build_timeout=how.timeout,
+        run_timeout=how.timeout,
+        budget_seconds=how.seconds,
+        seed=how.seed,
+        compiler=options.devices.compiler,
         imports=own_backend_modules(external_targets),
         network_bytes=network_bytes,
     )
@@ -185,14 +175,14 @@ def own_backend_modules(external_targets: Iterable[Target]) -> tuple[str, ...]:
 
 
 def open_store(
-    options: CollageOptions, measuring: MeasureOptions, device: DeviceInfo | None
+    options: StoreOptions, measuring: MeasureOptions, device: DeviceInfo | None
 ) -> StoredCosts | None:
     """Return the store of costs that the options name, None for none; keys are those of the device.
 
     A file that the user named must do: StoreError otherwise. Without the default one, a search
     just measures.
     """
-    path, is_named = store_path(options.store)
+    path, is_named = store_path(options.file)
     if path is None:
         return None
     try:
@@ -227,31 +217,32 @@ def _is_ours(module: str) -> bool:
 
 
 def _new_estimator(
-    options: CollageOptions,
+    options: SessionOptions,
     network_bytes: int,
     external_targets: Iterable[Target] = (),
     check: Callable[[], None] = lambda: None,
 ) -> MeasuredCostEstimator:
     measuring = measure_options(options, network_bytes, external_targets)
-    runner = _device_runner(options, measuring)
-    try:
-        return MeasuredCostEstimator(
+    with contextlib.ExitStack() as held:
+        runner = _device_runner(options.devices, measuring)
+        if runner is not None:
+            held.callback(runner.close)
+            runner.check_compiler(options.devices.compiler)
+        estimator = MeasuredCostEstimator(
             measuring,
             progress=make_progress(options.progress),
-            store=open_store(options, measuring, runner.info if runner else None),
+            store=open_store(options.storing, measuring, runner.info if runner else None),
             runner=runner,
             check=check,
         )
-    except BaseException:
-        if runner is not None:
-            runner.close()
-        raise
+        held.pop_all()
+        return estimator
 
 
-def _device_runner(options: CollageOptions, measuring: MeasureOptions) -> DeviceRunner | None:
+def _device_runner(options: DeviceOptions, measuring: MeasureOptions) -> DeviceRunner | None:
     """Return the devices to measure on, None for this machine. Raises DeviceError."""
-    if not options.rpc_tracker:
-        if options.rpc_key:
+    if not options.tracker:
+        if options.key:
             raise DeviceError(
                 option("rpc_key")
                 + " is set, "
@@ -265,12 +256,6 @@ def _device_runner(options: CollageOptions, measuring: MeasureOptions) -> Device
         memory_limit_bytes=measuring.memory_limit_bytes,
         startup_seconds=measuring.startup_timeout,
     )
-    runner = DeviceRunner(
-        options.rpc_tracker, options.rpc_key, wait_seconds=options.rpc_wait, options=worker_options
+    return DeviceRunner(
+        options.tracker, options.key, wait_seconds=options.wait, options=worker_options
     )
-    try:
-        runner.check_compiler(options.rpc_compiler)
-    except BaseException:
-        runner.close()
-        raise
-    return runner

@@ -9,14 +9,13 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import tvm
 from tvm.target import Target
 
-from ..measure.runner import Runner
-from ..options import CollageOptions
+from ..options import TuningOptions
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords, records_in_force
 from ..tuning.from_options import shipped_of, tuning_run
@@ -28,17 +27,17 @@ from .session import Session, default_workers, own_backend_modules
 @contextlib.contextmanager
 def tuning(
     session: Session,
-    options: CollageOptions,
+    options: TuningOptions,
     mod: tvm.IRModule,
     target: Target,
     external_targets: Sequence[Target],
 ) -> Iterator[Session]:
     """Yield the session with the run of a tuner that the options ask for, which tunes TVM's
     candidates of `mod` before they are measured in the block, and where they are."""
-    workers = options.workers or default_workers()
+    workers = session.options.measuring.workers or default_workers()
     imports = own_backend_modules(external_targets)
     shipped = shipped_of(options, mod, target, session.runner.is_here)
-    device = _device_of(session.runner, options)
+    device = _device_of(session) if options.tries() else None
     with tuning_run(options, target, workers, imports, shipped=shipped, device=device) as run:
         yield dataclasses.replace(session, tuning_run=run)
 
@@ -54,11 +53,10 @@ def tune_rows(session: Session, rows: Sequence[Row]) -> None:
         if row.external or row.build_target != str(run.target) or not run.may_tune(row.mod):
             continue
         given, _ = records_in_force(row.build_target)
-        plain = written_down(row, keywords, lambda _, given=given: given)  # type: ignore[misc]
+        written = functools.partial(_written, session, row, keywords)
+        plain = written(given)
         if not isinstance(plain, str):
-            candidates.append(
-                (plain, functools.partial(_with_records, row=row, keywords=keywords, given=given))
-            )
+            candidates.append((plain, functools.partial(_with_records, written, given)))
     session.runner.check(plain for plain, _ in candidates)
     run.tune(candidates, session.estimator.estimate)
 
@@ -68,18 +66,27 @@ def tune_whole(session: Session, mod: tvm.IRModule, target: Target) -> None:
     tune_rows(session, [Row(mod, target, "whole module")])
 
 
-def _device_of(runner: Runner, options: CollageOptions) -> DeviceTrials | None:
+def _device_of(session: Session) -> DeviceTrials | None:
     """Return where trials run; None for here. DeviceError."""
-    if not isinstance(runner, DeviceRunner) or not options.tunes():
+    runner = session.runner
+    if not isinstance(runner, DeviceRunner):
         return None
     info = runner.info
     return DeviceTrials(
-        runner.call_with_device, info.cpu, info.threads, info.num_threads, options.rpc_compiler
+        runner.call_with_device,
+        info.cpu,
+        info.threads,
+        num_threads=info.num_threads,
+        compiler=session.options.devices.compiler,
     )
 
 
+def _written(session: Session, row: Row, keywords: dict[str, Any], records: TuningRecords) -> Any:
+    return written_down(session, row, keywords, records_for=lambda _: records)
+
+
 def _with_records(
-    records: TuningRecords, row: Row, keywords: dict[str, Any], given: TuningRecords
+    written: Callable[[TuningRecords], Any], given: TuningRecords, more: TuningRecords
 ) -> Any:
-    """Return the candidate of a row with more records than those in force."""
-    return written_down(row, keywords, lambda _: type(records)([*given, *records]))
+    """Return a candidate with more records than those in force."""
+    return written(TuningRecords([*given, *more]))

@@ -15,7 +15,14 @@ import tvm
 from tvm import relay
 from tvm._ffi import get_global_func
 
+from ..costs.cost import format_seconds
+from ..ops import KINDS
 from ..relay_util.external import is_external_function
+from ..relay_util.walk import operator_calls
+
+# A start takes an executor's call, a wake-up of threads, and what a small tensor costs at least.
+_LAUNCH_SECONDS = 2e-5
+_FAR = 10.0
 
 
 class Work(NamedTuple):
@@ -49,3 +56,29 @@ def work_of_module(mod: tvm.IRModule) -> Work:
     inlined = relay.transform.InlineCompilerFunctionsBoundTo(external)(mod)
     main = relay.transform.InferType()(inlined)["main"]
     return Work(**json.loads(get_global_func("collage.WorkOfFunction")(main)))
+
+
+def roofline_remark(mod: tvm.IRModule, seconds: float) -> str:
+    """Return what is to be said of a candidate's measured time where it is many times what peaks
+    allow: a kernel without vectors, a library's reference code, a bad schedule; "" where its
+    kernels may be good ones. It is said to people and chooses nothing.
+
+    The roofline is low on purpose, that of two ordinary cores and no faster on more, so that what
+    is marked is slow on any machine; what a cache would do is not counted. Nothing is said of
+    recurrent layers, whose products Work does not count.
+    """
+    if seconds < _FAR * _LAUNCH_SECONDS or _has_recurrence(mod):
+        return ""
+    work = work_of_module(mod)
+    bound = Machine(launch_seconds=_LAUNCH_SECONDS).seconds(work)
+    if seconds < _FAR * bound:
+        return ""
+    return (
+        f"{seconds / bound:.0f} times its roofline ({format_seconds(bound)} for "
+        f"{work.operations:.3g} operations and {work.bytes:.3g} bytes)"
+    )
+
+
+def _has_recurrence(mod: tvm.IRModule) -> bool:
+    ours = {kind.operator for kind in KINDS.values()}
+    return any(call.op.name in ours for call in operator_calls(mod))

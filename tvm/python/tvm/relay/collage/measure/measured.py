@@ -222,10 +222,7 @@ class MeasuredCostEstimator:
 
     def _take_from_store(self, new: dict[str, CandidateModule]) -> int:
         """Put what the store knows into memory; how many costs that is."""
-        if self._store is None or not new:
-            return 0
-        is_quiet = functools.cache(self.runner.is_quiet)
-        found = zip(new, self._store.look_up(list(new.values()), is_quiet), strict=True)
+        found = zip(new, self.look_up(list(new.values())), strict=True)
         costs = {key: cost for key, cost in found if cost is not None}
         self._cache.update(costs)
         return len(costs)

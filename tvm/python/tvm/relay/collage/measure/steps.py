@@ -23,13 +23,7 @@ from .profiler.profile import Timing, measure_library
 
 
 def build_job(options: MeasureOptions, candidate: CandidateModule, library: str) -> Job:
-    arguments = {
-        "candidate": candidate.to_json(),
-        "library": library,
-        "builder": options.builder,
-        "seed": options.seed,
-        "why_unavailable": path_of(why_not_here),
-    }
+    arguments = _built(options, candidate, library=library, why_unavailable=path_of(why_not_here))
     if options.compiler:
         arguments["compiler"] = options.compiler
     return _call(options.build_step, arguments, options.build_timeout)
@@ -39,14 +33,14 @@ def reference_job(
     options: MeasureOptions, candidate: CandidateModule, file: str, exact: bool = False
 ) -> Job:
     """exact: what it should compute with 64 bits."""
-    arguments = {
-        "candidate": candidate.to_json(),
-        "file": file,
-        "builder": options.builder,
-        "seed": options.seed,
-        "exact": exact,
-    }
+    arguments = _built(options, candidate, file=file, exact=exact)
     return _call(options.reference_step, arguments, options.build_timeout)
+
+
+def _built(options: MeasureOptions, candidate: CandidateModule, **more: Any) -> dict[str, Any]:
+    """Return the arguments of a step that builds, or computes, the candidate."""
+    made = {"candidate": candidate.to_json(), "builder": options.builder, "seed": options.seed}
+    return {**made, **more}
 
 
 def measure_job(

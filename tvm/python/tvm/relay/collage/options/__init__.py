@@ -3,12 +3,30 @@
 
 from tvm_collage.options import Option, option_table, split_style
 
+from .groups import (
+    CandidateOptions,
+    DeviceOptions,
+    GraphSearchOptions,
+    GuardOptions,
+    MeasuringOptions,
+    SessionOptions,
+    StoreOptions,
+    TuningOptions,
+)
 from .table import PREFIX, CollageOptions, check_options, pass_options, register, unknown_option
 
 __all__ = [
     "PREFIX",
+    "CandidateOptions",
     "CollageOptions",
+    "DeviceOptions",
+    "GraphSearchOptions",
+    "GuardOptions",
+    "MeasuringOptions",
     "Option",
+    "SessionOptions",
+    "StoreOptions",
+    "TuningOptions",
     "check_options",
     "option_table",
     "pass_options",

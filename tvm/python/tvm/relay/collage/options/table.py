@@ -15,10 +15,22 @@ from typing import Any
 
 import tvm
 from tvm._ffi import get_global_func
-from tvm_collage.options import TYPES, OptionTable, option_table, split_style
+from tvm_collage.options import TYPES, OptionTable, option_table
 from tvm_collage.words import did_you_mean, nearest
 
 from ..process_wide.interrupts import carried
+from .groups import (
+    CandidateOptions,
+    DeviceOptions,
+    GraphSearchOptions,
+    Group,
+    GuardOptions,
+    MeasuringOptions,
+    PassOptions,
+    SessionOptions,
+    StoreOptions,
+    TuningOptions,
+)
 from .named import option
 
 PREFIX = "relay.collage."
@@ -26,6 +38,16 @@ PREFIX = "relay.collage."
 
 @dataclasses.dataclass(kw_only=True)
 class CollageOptions(OptionTable):
+    of_pass = Group(PassOptions)
+    candidates = Group(CandidateOptions)
+    session = Group(SessionOptions)
+    measuring = Group(MeasuringOptions)
+    storing = Group(StoreOptions)
+    devices = Group(DeviceOptions)
+    tuning = Group(TuningOptions)
+    guarding = Group(GuardOptions)
+    graph_searching = Group(GraphSearchOptions)
+
     def __post_init__(self) -> None:
         """TypeError or ValueError of check_options; values become plain ones."""
         vars(self).update(check_options(self.to_config()))
@@ -47,20 +69,12 @@ class CollageOptions(OptionTable):
     def current(cls) -> CollageOptions:
         """Return the options of the innermost PassContext, defaults where it sets none.
 
-        ValueError names an option whose value is out of its range.
+        For what TVM, C++ or a user's rule calls, and for the ways in of a build, alone: the rest is
+        handed the group that it needs (options/test_groups.py lists who calls it). ValueError names
+        an option whose value is out of its range.
         """
         config = tvm.transform.PassContext.current().config
         return cls(**{field.name: config[key] for key, field in _FIELDS.items() if key in config})
-
-    def tunes(self) -> bool:
-        """Return whether schedules of TVM's kernels are tried before its candidates are
-        measured."""
-        return bool(self.tune or self.transfer_log)
-
-    def style_of(self, backend: str, own: str) -> str:
-        """Return how the backend's patterns combine: as the options say, else in its own style."""
-        styles = dict(map(split_style, self.byoc_fusion_style))
-        return styles.get(backend, own)
 
 
 # By the type of an option's default: TVM's box of its values.
@@ -152,17 +166,6 @@ def register() -> None:
     get_global_func("collage.RegisterOptions")(boxes, _check_type)
 
 
-@dataclasses.dataclass(frozen=True)
-class PassOptions:
-    """Options that the pass itself reads, in C++ (border.schema.json)."""
-
-    merge_parts: bool  # neighbours of one backend become one part
-    search_seconds: float  # the most for all functions together; 0 for no limit
-    placement: str  # a file that is replayed instead of a search; "" to search
-
-
 def pass_options() -> str:
     """Return the current options that the pass itself reads, as JSON of PassOptions for C++."""
-    options = CollageOptions.current()
-    given = PassOptions(options.merge_parts, options.search_seconds, options.placement)
-    return json.dumps(dataclasses.asdict(given))
+    return json.dumps(dataclasses.asdict(CollageOptions.current().of_pass))

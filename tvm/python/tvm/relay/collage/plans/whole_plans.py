@@ -31,7 +31,7 @@ from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.runner import Runner
 from ..messages.progress import one_step, steps
-from ..options import CollageOptions
+from ..options import GraphSearchOptions, GuardOptions
 from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
@@ -39,11 +39,9 @@ from ..tuning import TuningRecords
 from .graph_search import (
     EndToEnd,
     GraphSearch,
-    GuardOptions,
     GuardResult,
     GuardUnavailable,
     KnownPlans,
-    Limits,
     PlanSpace,
     guard,
     search_plans,
@@ -64,14 +62,13 @@ BEST = 3
 # that was measured, so that a limit of its size rules this out; not where plans are searched, which
 # would take many times as long: there the limit is that of the library that was measured.
 _SHARE_KERNELS = 4
-NONE = "none"
 
 _logger = logging.getLogger(__name__)
 
 
-def check_search(options: CollageOptions) -> None:
+def check_search(search: GraphSearchOptions, guarding: GuardOptions) -> None:
     """OptionError for a search of whole plans without the guard."""
-    if options.graph_search != NONE and not options.guard:
+    if search.enabled and not guarding.enabled:
         raise OptionError(
             option("graph_search")
             + " searches whole plans, of which the guard ships one: leave "
@@ -122,7 +119,7 @@ def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
         build=functools.partial(ship, compiled=compiled),
         accuracy_budget=request.options.accuracy_budget,
         imports=own_backend_modules(request.targets.external),
-        compiler=request.options.rpc_compiler,
+        compiler=request.options.devices.compiler,
         comparer=runner.compare,
         is_here=runner.is_here,
         ship=ship if compiled else None,
@@ -133,13 +130,13 @@ def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
 
 
 def _shares_kernels(request: Request) -> bool:
-    if request.options.guard_library_mb:
+    if request.options.guarding.library_mb:
         return False
     return len(request.plans.modules) - len(request.plans.same_as()) >= _SHARE_KERNELS
 
 
 def _is_searched(request: Request, found: OpLevel) -> bool:
-    return request.options.graph_search != NONE and bool(found.replans)
+    return request.options.graph_searching.enabled and bool(found.replans)
 
 
 def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
@@ -166,19 +163,14 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
 
 
 def _guarded(request: Request, how: EndToEnd) -> GuardResult:
-    plans, given = request.plans, request.options
+    plans, options = request.plans, request.options
     # Rounds follow the builds, and others follow these while plans cannot be told apart.
-    with steps("guard", given.progress, is_open=True) as on_step:
+    with steps("guard", options.progress, is_open=True) as on_step:
         return guard(
             plans.modules,
             TVM_ALONE,
-            how,
-            options=GuardOptions(
-                rounds=given.guard_rounds,
-                seconds=given.guard_seconds,
-                limits=Limits(given.guard_memory_mb, given.guard_library_mb),
-                on_step=on_step,
-            ),
+            dataclasses.replace(how, on_step=on_step),
+            options.guarding,
             failed=plans.failed,
             same_as=plans.same_as(),
         )
@@ -223,16 +215,16 @@ def search_whole_plans(
     request: Request, found: OpLevel, how: EndToEnd, runner: Runner
 ) -> GraphSearch:
     """`search_whole` where there is one. GuardUnavailable where whole plans cannot be measured."""
-    plans, options = request.plans, request.options
+    plans, options = request.plans, request.options.graph_searching
     space = PlanSpace(found.replans, request.targets.host.kind.name, plans.parts)
     if not space.genes:
-        return GraphSearch(options.graph_search, ended="no operator can run on several backends")
+        return GraphSearch(options.strategy, ended="no operator can run on several backends")
     first = space.parts_of(space.seeds()[0])
     reference = space.key_of(first)
     with contextlib.ExitStack() as held:
         # It may end before its last trial: when its time is up, or no other plan is found.
-        on_step = held.enter_context(steps("graph search", options.progress, is_open=True))
-        on_step("plans tried", 0, options.graph_search_trials)
+        on_step = held.enter_context(steps("graph search", request.options.progress, is_open=True))
+        on_step("plans tried", 0, options.trials)
         known = held.enter_context(
             known_plans(request, found.records, runner, how.samples, reference)
         )
@@ -247,10 +239,10 @@ def search_whole_plans(
         def on_trials(done: int) -> None:
             nonlocal tried
             tried = done
-            on_step("plans tried", done, options.graph_search_trials)
+            on_step("plans tried", done, options.trials)
 
         def on_wait(text: str) -> None:
-            on_step(text, tried, options.graph_search_trials, is_waiting=True)
+            on_step(text, tried, options.trials, is_waiting=True)
 
         def measure(parts: Mapping[str, Parts]) -> dict[str, Cost]:
             others = {k: plans.module_of(p) for k, p in parts.items() if k != reference}
@@ -258,8 +250,8 @@ def search_whole_plans(
             costs = trials.measure({k: others[k] for k in others if k not in failed}, on_wait)
             return {**costs, **failed, reference: Cost.given(trials.base)}
 
-        seconds = min(options.graph_search_seconds, request.limit.left(WHOLE_PLANS))
-        within = dataclasses.replace(options, graph_search_seconds=seconds)
+        seconds = min(options.seconds, request.limit.left(WHOLE_PLANS))
+        within = dataclasses.replace(options, seconds=seconds)
         search = search_plans(space, measure, known, within, on_trials=on_trials)
     plans.add_tried(search.placed())
     added = 0
@@ -296,7 +288,8 @@ def known_plans(
     }
     store = None
     if None not in versions.values():
-        store = open_store(request.options, measure_options(request.options), device)
+        how = measure_options(request.options.session)
+        store = open_store(request.options.storing, how, device)
     try:
         module = " ".join(function.key for function in describe_functions(request.prepared))
         is_quiet = functools.cache(lambda: runner.is_quiet())

@@ -66,8 +66,8 @@ class _Growth:
         op_rule: Callable[..., Any],
         fusion_rule: Callable[..., Any] | None,
     ) -> None:
-        options = CollageOptions.current()
-        self._max_depth, self._most = options.byoc_max_depth, options.max_candidates_per_node
+        options = CollageOptions.current().candidates
+        self._max_depth, self._most = options.byoc_max_depth, options.max_per_node
         self._name, self._graph = name, graph
         self._joins: Any = fusion_rule and never_raises(f"{name}: fusion_rule", fusion_rule)
         takes = never_raises(f"{name}: op_rule", op_rule)

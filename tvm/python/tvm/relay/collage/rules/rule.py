@@ -16,7 +16,7 @@ from tvm._ffi import get_global_func
 from tvm.relay import dataflow_pattern
 from tvm.runtime import Object
 
-from ..options import CollageOptions
+from ..options import CandidateOptions, CollageOptions
 from ..views.graph import SubGraphConfig
 from .combiners import Combiner
 from .predicates import attrs_or_reason, raised_is_reason
@@ -64,10 +64,10 @@ class RuleOptions:
 
     @classmethod
     def of(
-        cls, options: CollageOptions, max_depth: int, regions: bool, style: str = "NoFusion"
+        cls, options: CandidateOptions, max_depth: int, regions: bool, style: str = "NoFusion"
     ) -> "RuleOptions":
         """Return the limits that all backends share with those that differ."""
-        shared = (options.max_exits, options.max_candidates_per_node)
+        shared = (options.max_exits, options.max_per_node)
         return cls(max_depth, *shared, style, regions, options.region_cuts)
 
     def to_json(self) -> str:
@@ -205,7 +205,7 @@ def Region(
 
 def tvm_rule() -> PartitionRule:
     """Return the rule that TVM's own targets have, within the limits of the current options."""
-    options = CollageOptions.current()
+    options = CollageOptions.current().candidates
     limits = RuleOptions.of(options, options.tvm_max_depth, options.tvm_regions)
     return _make("Tvm", limits.to_json())
 
@@ -213,7 +213,7 @@ def tvm_rule() -> PartitionRule:
 def rule_of_entries(
     backend: str,
     entries: list[PartitionRule],
-    options: CollageOptions,
+    options: CandidateOptions,
     own_style: str = "NoFusion",
     regions: bool = False,
 ) -> PartitionRule:

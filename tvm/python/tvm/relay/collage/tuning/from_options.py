@@ -28,7 +28,7 @@ from ..exec.process import WorkerOptions
 from ..files.text import make_folder
 from ..machine.environment import cpu_model, thread_text, tvm_build
 from ..messages.progress import steps
-from ..options import CollageOptions
+from ..options import TuningOptions
 from ..options.named import option
 from .ansor import NAME as ANSOR
 from .ansor_kernel import AnsorKernel
@@ -44,7 +44,7 @@ Target: TypeAlias = str | tvm.target.Target
 _logger = logging.getLogger(__name__)
 
 
-def given_records(options: CollageOptions, target: Target) -> TuningRecords:
+def given_records(options: TuningOptions, target: Target) -> TuningRecords:
     """Return the records of logs that tuning_log, else update_tuning_log, names. TuningLogError."""
     return load_records(logs_of(options), target)
 
@@ -62,13 +62,13 @@ class Shipped:
 
 
 def shipped_of(
-    options: CollageOptions, mod: tvm.IRModule, target: Target, is_here: bool = True
+    options: TuningOptions, mod: tvm.IRModule, target: Target, is_here: bool = True
 ) -> Shipped:
-    """Return those that may serve a module, as the CollageOptions allow.
+    """Return those that may serve a module, as the options allow.
 
     None beside records of the user's own, beside a tuner of other records, since a build is in one
     mode, and where candidates are measured on devices: the log says so."""
-    if not options.shipped_records:
+    if not options.shipped:
         return Shipped()
     reason = _why_none_shipped(options, target, is_here)
     if reason:
@@ -81,25 +81,25 @@ def shipped_of(
     return Shipped(shipped_lines(host), kernels)
 
 
-def _why_none_shipped(options: CollageOptions, target: Target, is_here: bool) -> str:
+def _why_none_shipped(options: TuningOptions, target: Target, is_here: bool) -> str:
     """Return why this build gets none whatever its module is; "" where it may."""
     if logs_of(options) or records_in_force(target)[0]:
         return "there are tuning records of your own"
-    if options.tunes() and _tuner(options) != ANSOR:
+    if options.tries() and _tuner(options) != ANSOR:
         return f"they are of {ANSOR}, and the option tuner is {options.tuner}"
     return "" if is_here else "candidates are measured on devices"
 
 
 @contextlib.contextmanager
 def tuning_run(
-    options: CollageOptions,
+    options: TuningOptions,
     target: Target,
     workers: int,
     imports: Sequence[str] = (),
     shipped: Shipped = Shipped(),
     device: DeviceTrials | None = None,
 ) -> Iterator[TuningRun | None]:
-    """Give the run that the CollageOptions ask for while the block measures; None for none. With
+    """Give the run that the options ask for while the block measures; None for none. With
     `shipped` it judges these where nothing else is asked for. `device`: where kernels run, if not
     here.
 
@@ -107,39 +107,39 @@ def tuning_run(
     `transfer_log` that is none, OptionError where that goes with another tuner than Ansor, and
     OSError when the tuner's log cannot be made.
     """
-    if not options.tunes() and not shipped.lines:
+    if not options.tries() and not shipped.lines:
         yield None
         return
     tuner = _tuner(options)
-    if options.tune and tuner != options.tuner:
-        what = f"transfer_log has schedules of Ansor, and tune={options.tune} searches with "
+    if options.trials and tuner != options.tuner:
+        what = f"transfer_log has schedules of Ansor, and tune={options.trials} searches with "
         the_option = option("tuner", "the option tuner")
         advice = " to ansor, or leave one of the two out"
         raise OptionError(f"{what}{options.tuner}: set " + the_option + advice)
-    if options.tune:
+    if options.trials:
         otherwise = "set " + option("tune_model", "the option tune_model") + " to random"
-        check_cost_model(options.tune_model, f"tune={options.tune}", otherwise)
+        check_cost_model(options.model, f"tune={options.trials}", otherwise)
     # Where only shipped ones are judged nothing is written.
     log = Path(os.devnull)
-    if options.tunes():
-        named = options.tune_log
+    if options.tries():
+        named = options.log
         log = Path(named).expanduser() if named else default_log(tuner, device)
         make_folder(log.parent, option("tune_log", "the option tune_log"))
     host = tvm.target.Target(target)
     run_options = RunOptions(
         SearchOptions(
             tuner=tuner,
-            trials=options.tune,
+            trials=options.trials,
             log=str(log),
-            model=options.tune_model,
+            model=options.model,
             seed=options.seed,
-            patience=options.tune_patience,
+            patience=options.patience,
         ),
-        seconds=options.tune_seconds,
-        sources=sources_of([log_named(name, host) for name in options.transfer_log]),
+        seconds=options.seconds,
+        sources=sources_of([log_named(name, host) for name in options.transfer_logs]),
         known=shipped.lines,
         given=records_in_force(target)[0],
-        serves=lambda mod, judged: options.tunes() or shipped.may_serve(mod, judged),
+        serves=lambda mod, judged: options.tries() or shipped.may_serve(mod, judged),
         progress=functools.partial(steps, "tuning", options.progress),
     )
     pool = WorkerPool(workers, WorkerOptions(imports=tuple(imports)))
@@ -147,15 +147,15 @@ def tuning_run(
     try:
         # All candidates in one mode: a build has one. Where only shipped records are judged it is
         # the user's own until one of them is used, and the guard has the last word.
-        with contextlib.closing(pool), mode(tuner) if options.tunes() else contextlib.nullcontext():
+        with contextlib.closing(pool), mode(tuner) if options.tries() else contextlib.nullcontext():
             yield run
     finally:
         _logger.info("tuning: %s", run.Summary())
 
 
-def _tuner(options: CollageOptions) -> str:
+def _tuner(options: TuningOptions) -> str:
     """Return whose records are looked for."""
-    return ANSOR if options.transfer_log or not options.tunes() else options.tuner
+    return ANSOR if options.transfer_logs or not options.tries() else options.tuner
 
 
 def check_cost_model(model: str, what: str, otherwise: str) -> None:
@@ -208,6 +208,6 @@ def update_tuning_log(
     _logs[:] = [os.path.abspath(path) for path in paths]
 
 
-def logs_of(options: CollageOptions) -> list[str]:
-    """Return the logs that a build with these CollageOptions uses."""
-    return options.tuning_log or list(_logs)
+def logs_of(options: TuningOptions) -> list[str]:
+    """Return the logs that a build with these options uses."""
+    return options.logs or list(_logs)

@@ -237,7 +237,7 @@ def test_layouts_are_measured_once_and_then_known(tmp_path, monkeypatch):
     monkeypatch.setattr(MeasuredCostEstimator, "run_measuring", counted)
     choices = []
     for _ in range(2):
-        with tvm.transform.PassContext(opt_level=3), open_session(options) as session:
+        with tvm.transform.PassContext(opt_level=3), open_session(options.session) as session:
             found = choose_kernels(session, [part])
             choices.append([c for c in found if c.label == "layouts of 4 convolutions"])
     [[first], [second]] = choices

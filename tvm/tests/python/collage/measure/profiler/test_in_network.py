@@ -150,7 +150,7 @@ def one(device):
     return [in_network.Copy(lambda: device.run(0))]
 
 
-def work(device, slow=()):
+def work(device, slow=(), wait_seconds=100):
     """Of five seconds; the first times it takes so much longer."""
     slow = iter(slow)
 
@@ -158,7 +158,7 @@ def work(device, slow=()):
         device.work()
         device.now += next(slow, 0.0)
 
-    return in_network.Interlude(run, 5.0)
+    return in_network.Interlude(run, 5.0, wait_seconds)
 
 
 def test_waking_the_threads_of_both_pools_is_part_of_a_run():
@@ -170,19 +170,17 @@ def test_waking_the_threads_of_both_pools_is_part_of_a_run():
     assert device.ran[-6:] == [0, "pool"] * 2 + ["pool"] * 2
 
 
-def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes(monkeypatch):
+def test_work_that_was_slow_for_a_while_is_not_taken_for_what_it_takes():
     """Threads of the pool that share a core behind the first runs: seen as runs of no time."""
     device = Device()
-    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 1e3)
-    between = work(device, slow=[9.0] * 30)
+    between = work(device, slow=[9.0] * 30, wait_seconds=1e3)
     timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 
-def test_work_that_was_slow_for_longer_than_is_waited_counts_until_it_is_faster(monkeypatch):
+def test_work_that_was_slow_for_longer_than_is_waited_counts_until_it_is_faster():
     """Another program had a core all the while: runs seemed to take no time at all, for good."""
     device = Device()
-    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
     between = work(device, slow=[9.0] * 14)
     timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
     found = [*timer(1, 1), *timer(3, 2)]
@@ -190,9 +188,8 @@ def test_work_that_was_slow_for_longer_than_is_waited_counts_until_it_is_faster(
     assert timer(3, 2) == [1 + 4 + 3] * 2
 
 
-def test_work_that_is_always_slow_is_not_waited_for_for_ever(monkeypatch):
+def test_work_that_is_always_slow_is_not_waited_for_for_ever():
     device = Device()
-    monkeypatch.setattr(in_network, "_WORK_WAIT_SECONDS", 100)
     between = work(device, slow=itertools.repeat(9.0))
     timer = in_network.seconds_in_turn(one(device), in_network.nothing, between, lambda: device.now)
     assert len(device.ran) < 12

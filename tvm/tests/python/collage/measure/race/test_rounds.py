@@ -55,51 +55,48 @@ def test_no_round_but_the_first_begins_after_its_time(seconds, rounds):
     assert {name: len(each) for name, each in samples.items()} == {"a": rounds, "b": rounds}
 
 
-def test_who_fails_is_out():
-    machine = Machine(a=1.0, b=lambda n: 2.0 if n < 4 else None)
-    assert machine.run(6) == {"a": [1.0] * 6, "b": [2.0] * 3}
-    assert machine.left == []  # it did not leave: it failed
+SLOW, SLOWER = (
+    "given up as far too slow after 6 rounds",
+    "given up as clearly slower after 3 rounds",
+)
 
 
-def test_who_is_far_too_slow_is_given_up():
-    machine = Machine(a=1.0, b=2.9, c=3.1)
-    assert {k: len(v) for k, v in machine.run(9, give_up_ratio=3.0).items()} == {
-        "a": 9,
-        "b": 9,
-        "c": 6,
-    }
-    assert machine.left == [("c", "given up as far too slow after 6 rounds")]
-
-
-def test_who_stays_has_all_rounds_however_slow():
-    machine = Machine(a=1.0, slow=9.0, slower=99.0)
-    samples = machine.run(12, give_up_ratio=2.0, stays=["slower", "nobody"])
-    assert {name: len(seconds) for name, seconds in samples.items()} == {
-        "a": 12,
-        "slow": 6,
-        "slower": 12,
-    }
-
-
-def test_who_is_clearly_slower_each_time_leaves_the_race():
-    machine = Machine(
-        a=1.0, slow=1.3, slow_but_once=lambda n: 1.2 if n == 2 else 9.0, late=1.2, reference=1.3
-    )
-    samples = machine.run(6, early_end=EarlyEnd(3, 1.25), stays=["reference"])
-    assert {name: len(seconds) for name, seconds in samples.items()} == {
-        "a": 6,
-        "slow": 3,
-        "slow_but_once": 6,
-        "late": 6,
-        "reference": 6,
-    }
-    assert machine.left == [("slow", "given up as clearly slower after 3 rounds")]
-
-
-def test_noise_is_no_reason_to_give_up():
-    """In the first rounds b seems 4 times slower, but for one of them."""
-    machine = Machine(a=1.0, b=lambda n: 1.0 if n in (3, 7) else 4.0)
-    assert len(machine.run(9, give_up_ratio=3.0)["b"]) == 9 and machine.left == []
+@pytest.mark.parametrize(
+    "seconds, rounds, options, counts, left",
+    [
+        # Who fails does not leave.
+        ({"a": 1.0, "b": lambda n: 2.0 if n < 4 else None}, 6, {}, [6, 3], []),
+        ({"a": 1.0, "b": 2.9, "c": 3.1}, 9, {"give_up_ratio": 3.0}, [9, 9, 6], [("c", SLOW)]),
+        (  # who stays has all rounds however slow
+            {"a": 1.0, "b": 9.0, "c": 99.0},
+            12,
+            {"give_up_ratio": 2.0, "stays": ["c", "nobody"]},
+            [12, 6, 12],
+            [("b", SLOW)],
+        ),
+        (  # who is clearly slower each time goes early, not who is so but once, or about as fast
+            {"a": 1.0, "b": 1.3, "c": lambda n: 1.2 if n == 2 else 9.0, "d": 1.2, "e": 1.3},
+            6,
+            {"early_end": EarlyEnd(3, 1.25), "stays": ["e"]},
+            [6, 3, 6, 6, 6],
+            [("b", SLOWER)],
+        ),
+        # In the first rounds b seems 4 times slower, but for one of them: that is noise.
+        ({"a": 1, "b": lambda n: 1 if n in (3, 7) else 4}, 9, {"give_up_ratio": 3}, [9, 9], []),
+        ({"a": 1.0, "b": 1.0}, 3, {"further": Further(list, 1e9)}, [3 * MOST_FURTHER] * 2, []),
+        # Two seconds a round: further ones end with their seconds, but not amid a round.
+        ({"a": 1.0, "b": 1.0}, 5, {"further": Further(list, 5.0)}, [8, 8], []),
+        ({"a": 1.0}, 5, {"further": Further(list, 1e-9)}, [5], []),
+        # Nothing is in question.
+        ({"a": 1.0, "b": 1.0}, 4, {"further": Further(lambda _: [], 1e9)}, [4, 4], []),
+        ({"a": 1.0, "b": 1.0}, 4, {"further": Further(lambda _: ["a"], 1e9)}, [4, 4], []),
+    ],
+)
+def test_who_has_how_many_rounds(seconds, rounds, options, counts, left):
+    machine = Machine(**seconds)
+    samples = machine.run(rounds, **options)
+    assert dict(zip(seconds, counts, strict=True)) == {k: len(v) for k, v in samples.items()}
+    assert machine.left == left
 
 
 def test_rounds_double_for_those_in_question():
@@ -115,25 +112,6 @@ def test_rounds_double_for_those_in_question():
     assert {name: len(seconds) for name, seconds in samples.items()} == {"a": 20, "b": 20, "c": 5}
     assert machine.left == [("c", "out of question after 5 rounds")]
     assert machine.shown[5:7] == [(5, 5), (6, 10)] and machine.shown[-1] == (20, 20)
-
-
-def test_further_rounds_end_at_a_multiple():
-    machine = Machine(a=1.0, b=1.0)
-    samples = machine.run(3, further=Further(list, 1e9))
-    assert len(samples["a"]) == len(samples["b"]) == 3 * MOST_FURTHER
-
-
-def test_further_rounds_end_with_their_seconds_but_not_amid_a_round():
-    machine = Machine(a=1.0, b=1.0)
-    samples = machine.run(5, further=Further(list, 5.0))
-    assert [len(each) for each in samples.values()] == [8, 8]  # two seconds a round
-    assert [len(v) for v in Machine(a=1.0).run(5, further=Further(list, 1e-9)).values()] == [5]
-
-
-@pytest.mark.parametrize("answer", [[], ["a"]])
-def test_nothing_in_question_needs_no_more_rounds(answer):
-    samples = Machine(a=1.0, b=1.0).run(4, further=Further(lambda _: answer, 1e9))
-    assert [len(each) for each in samples.values()] == [4, 4]
 
 
 def test_all_may_fail():

@@ -19,17 +19,21 @@ from tvm.relay.collage.compile import build_vm
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec.time_limit import TimeLimit
 from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.options import CollageOptions
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.plans.graph_search import (
     EndToEnd,
-    GuardOptions,
     GuardUnavailable,
-    Limits,
     choose,
     guard,
     libraries,
 )
 from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, _of_trader
+
+
+def of_rounds(rounds, **options):
+    """Options of the guard."""
+    return CollageOptions(guard_rounds=rounds, **options).guarding
 
 
 @pytest.mark.parametrize(
@@ -69,8 +73,7 @@ def test_a_plan_that_is_equal_to_another_is_measured_once(fake_compare):
     result = guard(
         mods,
         "tvm",
-        EndToEnd(build),
-        GuardOptions(on_step=lambda *step, is_waiting=False: steps.append(step)),
+        EndToEnd(build, on_step=lambda *step, is_waiting=False: steps.append(step)),
         same_as={last: first},
     )
     assert fake_compare["names"] == [name for name in ORDER if name != last]
@@ -121,7 +124,7 @@ def test_under_a_limit_what_tvm_has_least_of_is_built_first(fake_compare):
     three = one.replace("nn.relu(%x)", "nn.relu(exp(tanh(%x)))")
     mods, steps = {"tvm": parse(three), "dnnl": parse(one)}, []
     told = lambda *step, **_: steps.append(step[0])  # noqa: E731
-    guard(mods, "tvm", EndToEnd(fake, limit=TimeLimit(60.0)), GuardOptions(on_step=told))
+    guard(mods, "tvm", EndToEnd(fake, limit=TimeLimit(60.0), on_step=told))
     assert steps[:2] == ["building plan dnnl", "building plan tvm"]
     assert fake_compare["reference"][0] == "tvm"
 
@@ -152,7 +155,7 @@ def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare)
 
 def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     how = EndToEnd(fake, seed=3, imports=("mine",), mod_name="my_net")
-    result = guard(plans(), "tvm", how, GuardOptions(rounds=7))
+    result = guard(plans(), "tvm", how, of_rounds(7))
     asked = fake_compare["options"]
     assert (asked.imports, asked.give_up_ratio) == (("mine",), GIVE_UP_RATIO)
     assert (asked.further.seconds, fake_compare["mod_name"]) == (30.0, "my_net")
@@ -323,7 +326,7 @@ def test_steps_are_told_as_they_come(fake_compare):
     def on_step(*step, is_waiting=False):
         steps.append((*step, is_waiting))
 
-    guard(plans(), "tvm", EndToEnd(fake), GuardOptions(rounds=7, on_step=on_step))
+    guard(plans(), "tvm", EndToEnd(fake, on_step=on_step), of_rounds(7))
     assert steps == [
         *((f"building plan {name}", k, len(ORDER), False) for k, name in enumerate(ORDER)),
         ("waiting for another search", 0, 7, True),
@@ -424,7 +427,7 @@ def test_real_plans_are_measured_and_compared_and_one_that_takes_too_much_does_n
         name: relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
         for name, body in bodies.items()
     }
-    options = GuardOptions(rounds=1, limits=Limits(library_mb=10))
+    options = of_rounds(1, guard_library_mb=10)
     result = guard(mods, "heavy", EndToEnd(build_for_graph), options)
     heavy, light = result.of("heavy"), result.of("tvm")
     assert heavy.cost.status == "unsupported" and "guard_library_mb" in heavy.cost.message
@@ -440,7 +443,10 @@ def test_a_real_plan_that_is_wrong_one_way_alone_is_found():
     mods = {"tvm": parse(IF), "wrong": parse(wrong), "other": parse(IF.replace("(%c)", "(True)"))}
     how = EndToEnd(lambda module: build_vm(module, "llvm"), executor="vm")
     result = guard(
-        mods, "tvm", how, GuardOptions(rounds=1, limits=Limits(memory_mb=1000, library_mb=10))
+        mods,
+        "tvm",
+        how,
+        of_rounds(1, guard_memory_mb=1000, guard_library_mb=10),
     )
     statuses = {item.name: item.cost.status for item in result.comparisons}
     assert statuses == {"tvm": "measured", "wrong": "wrong_result", "other": "wrong_result"}
@@ -461,7 +467,7 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
         {"tvm": relay.transform.InferType()(mod)},
         "tvm",
         EndToEnd(build_for_graph),
-        GuardOptions(rounds=1),
+        of_rounds(1),
     )
     assert result.of("tvm").cost.status == "measured" and result.unverified == ""
 

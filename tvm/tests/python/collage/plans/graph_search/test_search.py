@@ -6,18 +6,15 @@ import dataclasses
 import itertools
 
 import pytest
-from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measure.options import MeasureOptions
+from tvm.relay.collage.options import GraphSearchOptions
 from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
 from tvm.relay.collage.plans.graph_search.search import KnownPlans, search_plans
 from tvm.relay.collage.store import CostStore, StoredCosts
 
-OPTIONS = CollageOptions(
-    graph_search="evolutionary",
-    graph_search_population=3,
-    graph_search_trials=1000,
-    graph_search_seconds=1e6,
+OPTIONS = GraphSearchOptions(
+    strategy="evolutionary", population=3, trials=1000, seconds=1e9, seed=0
 )
 SECONDS = {"a": 3.0, "b": 2.0, "c": 1.0}
 
@@ -90,16 +87,14 @@ def test_failures_are_data():
 
 
 def test_trials_and_time_end_it():
-    found = search_plans(
-        Space(), Measured(), known(), dataclasses.replace(OPTIONS, graph_search_trials=7)
-    )
+    found = search_plans(Space(), Measured(), known(), dataclasses.replace(OPTIONS, trials=7))
     assert len(found.trials) == 7 and found.ended == "all trials were made"
     ticks = itertools.count()
     found = search_plans(
         Space(),
         Measured(),
         known(),
-        dataclasses.replace(OPTIONS, graph_search_seconds=6.0),
+        dataclasses.replace(OPTIONS, seconds=6.0),
         clock=lambda: next(ticks),
     )
     assert found.ended == "its time was over" and 0 < len(found.trials) < 9
@@ -115,7 +110,7 @@ def open_store(tmp_path):
 
 
 def test_a_killed_search_goes_on_and_ends_as_an_unbroken_one(open_store):
-    options = dataclasses.replace(OPTIONS, graph_search_trials=15)
+    options = dataclasses.replace(OPTIONS, trials=15)
     unbroken = search_plans(Space(), Measured(failing=("bbb",)), known(), options)
     first = Measured(failing=("bbb",), die_after=8)
     with pytest.raises(KeyboardInterrupt):

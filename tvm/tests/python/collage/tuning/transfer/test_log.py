@@ -111,7 +111,7 @@ def test_trials_of_kernels_as_builds_no_longer_make_them_are_told_once_and_do_no
 
 def build(log):
     """What a build does that is to transfer a log's schedules."""
-    with tuning_run(CollageOptions(transfer_log=[str(log)]), TARGET, 1):
+    with tuning_run(CollageOptions(transfer_log=[str(log)]).tuning, TARGET, 1):
         pass
 
 

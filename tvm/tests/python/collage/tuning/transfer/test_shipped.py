@@ -112,14 +112,14 @@ def test_what_turns_them_off_is_told_who_asks_for_them(records, caplog):
         ({}, False, "candidates are measured on devices"),
     ]:
         caplog.clear()
-        options = CollageOptions(**asked, **options)
+        options = CollageOptions(**asked, **options).tuning
         assert from_options.shipped_of(options, conv(), TARGET, is_here) == from_options.Shipped()
         assert caplog.messages == [f"the schedules of this package are not used: {reason}"]
     caplog.clear()
-    assert from_options.shipped_of(CollageOptions(**asked), conv(), TARGET).lines
-    assert not from_options.shipped_of(CollageOptions(**asked), dense(), TARGET).lines
+    assert from_options.shipped_of(CollageOptions(**asked).tuning, conv(), TARGET).lines
+    assert not from_options.shipped_of(CollageOptions(**asked).tuning, dense(), TARGET).lines
     for options in ({}, {"tuning_log": ["own.jsonl"]}):
-        assert not from_options.shipped_of(CollageOptions(**options), conv(), TARGET).lines
+        assert not from_options.shipped_of(CollageOptions(**options).tuning, conv(), TARGET).lines
     assert not caplog.messages, "nor is one told who did not ask for them"
 
 
@@ -195,7 +195,8 @@ PRODUCT = """def @main(%x: Tensor[(128, 512), float32], %w: Tensor[(128, 512), f
     ("level", "serve"), [(2, False), (3, True), (4, True)], ids=["128", "256", "512"]
 )
 def test_what_is_really_shipped_serves_targets_of_its_width(level, serve, monkeypatch):
-    target, options = Target(f"llvm -mcpu=x86-64-v{level}"), CollageOptions(shipped_records=True)
+    target = Target(f"llvm -mcpu=x86-64-v{level}")
+    options = CollageOptions(shipped_records=True).tuning
     tasks = {each.workload for each in Ansor().tasks(parse(PRODUCT), target)}
     for flags in ((), ("avx2",), ("avx2", "avx512f")):  # whatever this CPU has
         monkeypatch.setattr(environment, "read_cpu_flags", lambda flags=flags: frozenset(flags))

@@ -179,12 +179,12 @@ def test_a_build_tries_schedules_of_other_kernels_and_ships_what_is_faster(
 
 
 def test_schedules_of_ansor_do_not_go_with_another_tuner(tmp_path):
-    options = CollageOptions(transfer_log=[str(tmp_path / "absent")], tune=1, tuner="autotvm")
+    options = CollageOptions(transfer_log=["absent"], tune=1, tuner="autotvm").tuning
     with (
         pytest.raises(OptionError, match="schedules of Ansor.*set the option tuner"),
         tuning_run(options, TARGET, 1),
     ):
         pass
-    options = CollageOptions(transfer_log=[str(tmp_path / "absent")])
+    options = CollageOptions(transfer_log=[str(tmp_path / "absent")]).tuning
     with pytest.raises(TuningLogError, match="absent"), tuning_run(options, TARGET, 1):
         pass

@@ -46,7 +46,7 @@ def compute(call: _expr.Call, operands: Sequence[Array | list[Array]]) -> Array 
     return np.asarray(result, arrays[0].dtype if is_of_floats else kind.dtype)
 
 
-def _elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
+def _plain(function: Callable[..., Array]) -> Callable[..., Array]:
     return lambda call, *operands: function(*operands)
 
 
@@ -75,9 +75,7 @@ def _erf(call: _expr.Call, data: Array) -> Array | None:
 
 
 def _bias_add(call: _expr.Call, data: Array, bias: Array) -> Array:
-    shape = [1] * data.ndim
-    shape[call.attrs.axis] = -1
-    return data + bias.reshape(shape)
+    return data + _along(call, data, bias)
 
 
 def _reshaped(call: _expr.Call, data: Array) -> Array:
@@ -115,10 +113,6 @@ def _global_avg_pool2d(call: _expr.Call, data: Array) -> Array | None:
     if call.attrs.layout != "NCHW" or call.attrs.out_layout not in ("", "NCHW"):
         return None
     return data.mean(axis=(2, 3), keepdims=True)
-
-
-def _dense(call: _expr.Call, data: Array, weight: Array) -> Array:
-    return data @ weight.T
 
 
 def _matmul(call: _expr.Call, left: Array, right: Array) -> Array:
@@ -195,23 +189,23 @@ def _ints(values: Any) -> list[int]:
 
 
 OPERATORS: dict[str, Callable[..., Array | None]] = {
-    "add": _elementwise(np.add),
-    "subtract": _elementwise(np.subtract),
-    "multiply": _elementwise(np.multiply),
-    "divide": _elementwise(np.divide),
-    "maximum": _elementwise(_larger),
-    "minimum": _elementwise(_smaller),
-    "power": _elementwise(np.power),
-    "abs": _elementwise(np.abs),
-    "negative": _elementwise(np.negative),
-    "exp": _elementwise(np.exp),
-    "log": _elementwise(np.log),
-    "sqrt": _elementwise(np.sqrt),
-    "rsqrt": _elementwise(lambda data: 1 / np.sqrt(data)),
+    "add": _plain(np.add),
+    "subtract": _plain(np.subtract),
+    "multiply": _plain(np.multiply),
+    "divide": _plain(np.divide),
+    "maximum": _plain(_larger),
+    "minimum": _plain(_smaller),
+    "power": _plain(np.power),
+    "abs": _plain(np.abs),
+    "negative": _plain(np.negative),
+    "exp": _plain(np.exp),
+    "log": _plain(np.log),
+    "sqrt": _plain(np.sqrt),
+    "rsqrt": _plain(lambda data: 1 / np.sqrt(data)),
     "erf": _erf,
-    "tanh": _elementwise(np.tanh),
-    "sigmoid": _elementwise(lambda data: 1 / (1 + np.exp(-data))),
-    "nn.relu": _elementwise(lambda data: _larger(data, 0)),
+    "tanh": _plain(np.tanh),
+    "sigmoid": _plain(lambda data: 1 / (1 + np.exp(-data))),
+    "nn.relu": _plain(lambda data: _larger(data, 0)),
     "nn.leaky_relu": _leaky_relu,
     "clip": _clip,
     "nn.bias_add": _bias_add,
@@ -228,7 +222,7 @@ OPERATORS: dict[str, Callable[..., Array | None]] = {
     "min": _reduction(np.min),
     "nn.softmax": _softmax,
     "nn.global_avg_pool2d": _global_avg_pool2d,
-    "nn.dense": _dense,
+    "nn.dense": _plain(lambda data, weight: data @ weight.T),
     "nn.matmul": _matmul,
     "nn.batch_matmul": _matmul,
     "nn.conv1d": _convolution,

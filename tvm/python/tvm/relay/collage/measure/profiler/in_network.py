@@ -36,10 +36,7 @@ _FEWEST_BYTES_A_SECOND = 5e8
 _MOST_COPIES = 8
 # Longer than threads of either pool wait awake, but for OpenVINO's, which do for longer.
 _WORK_MICROSECONDS = 100
-# An interlude by itself is waited for, so long at most, until it takes hardly more than it is: a
-# launch
-# takes some microseconds of it.
-_WORK_WAIT_SECONDS, _UNDISTURBED = 0.1, 1.1
+_UNDISTURBED = 1.1
 # At what it takes by itself, behind samples; some hundred microseconds each, or some milliseconds.
 _MOST_LOOKS = 50
 # Of runs with something between them in one sample, so that it spans milliseconds, not seconds.
@@ -85,6 +82,9 @@ class Interlude(NamedTuple):
 
     run: Run
     seconds: float  # that it takes when nothing disturbs it
+    # It is waited for, so long at most, until it takes hardly more than that by itself: a launch
+    # takes some microseconds of it.
+    wait_seconds: float = 0.1
 
 
 def pool_works() -> Interlude:
@@ -210,7 +210,7 @@ def seconds_in_turn(
 
     def fastest(work: Interlude) -> float:
         """Behind runs on other threads those of the pool may share a core for milliseconds."""
-        end, least = clock() + _WORK_WAIT_SECONDS, seconds(beside)
+        end, least = clock() + work.wait_seconds, seconds(beside)
         while least > _UNDISTURBED * work.seconds and clock() < end:
             least = min(least, seconds(beside))
         return min(least, seconds(beside))

@@ -122,7 +122,7 @@ def compared(
     return [
         Comparison(
             name,
-            _with_remark(costs[name], judge.remarks.get(name, "")),
+            costs[name].with_remark(judge.remarks.get(name, "")),
             paired_ratio(seconds[name], best) if name in seconds else None,
             errors.get(name),
             tuple(results[name].seconds),
@@ -165,11 +165,6 @@ class _Judge:
             beside = f"beside {source}, and by {errors[name]:.1e} beside 64 bits"
             self.remarks[name] = f"{wrong[name].message} {beside}"
         return {name: cost for name, cost in wrong.items() if name in still}
-
-
-def _with_remark(cost: Cost, remark: str) -> Cost:
-    text = "; ".join(filter(None, (cost.message, remark)))
-    return dataclasses.replace(cost, message=text)
 
 
 def best_first(samples: Mapping[str, Sequence[float]]) -> list[str]:

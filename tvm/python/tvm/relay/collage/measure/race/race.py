@@ -87,9 +87,8 @@ class Samples:
         """Return the median with its interval over the rounds, or the failure."""
         if self.failure is not None:
             return self.failure
-        cost = Cost.measured(self.seconds, by_quartile=False)
-        text = "; ".join(text for text in (cost.message, self.left) if text)
-        return dataclasses.replace(cost, message=text, load=self.load)
+        cost = Cost.measured(self.seconds, by_quartile=False).with_remark(self.left)
+        return dataclasses.replace(cost, load=self.load)
 
 
 # From what all did before any was timed: the failures of those that are not to be timed, by name.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """End to end: whole plans measured beside each other, since parts measured alone do not add up."""
 
-from .decide import Limits
-from .guard import GuardOptions, GuardResult, choose, guard
+from .guard import GuardResult, choose, guard
 from .libraries import EndToEnd, GuardUnavailable
 from .search import GraphSearch, KnownPlans, search_plans
 from .space import PlanSpace, coarse_plans
@@ -10,10 +9,8 @@ from .space import PlanSpace, coarse_plans
 __all__ = [
     "EndToEnd",
     "GraphSearch",
-    "GuardOptions",
     "GuardResult",
     "GuardUnavailable",
-    "Limits",
     "PlanSpace",
     "KnownPlans",
     "choose",

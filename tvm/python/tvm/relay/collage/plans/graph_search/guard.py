@@ -24,7 +24,8 @@ from ...machine.cpu_lock import cpus_for_building
 from ...measure.race.comparison import ORIGINAL, Comparison
 from ...measure.race.race import RaceOptions
 from ...measure.race.rounds import Further
-from ...messages.progress import OnStep, untold, waiting
+from ...messages.progress import waiting
+from ...options import CollageOptions, GuardOptions
 from ..sample_inputs import ADVICE
 from .decide import Limits, in_question, may_ship, simplest_first
 from .libraries import EndToEnd, GuardUnavailable
@@ -35,7 +36,6 @@ _logger = logging.getLogger(__name__)
 # and the slowest plans take most of a round. Six rounds tell how slow it is well enough to read.
 GIVE_UP_RATIO = 1.25
 
-_NO_LIMITS = Limits()
 
 # Failures of a plan that builds, which other inputs may not cause.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
@@ -63,17 +63,7 @@ class GuardResult:
         return {item.name: item for item in self.comparisons}[name]
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class GuardOptions:
-    """Options of the comparison of whole plans."""
-
-    rounds: int = 30  # at least
-    seconds: float = 30.0  # of more rounds, while plans cannot be told apart
-    limits: Limits = _NO_LIMITS  # a plan over these does not ship
-    on_step: OnStep = untold  # told of each plan to build and of each round
-
-
-_DEFAULTS = GuardOptions()
+_DEFAULTS = CollageOptions().guarding
 
 
 def guard(
@@ -96,7 +86,7 @@ def guard(
     plan's where the import was not compared with it, and GuardUnavailable when no plan builds or
     runs.
     """
-    same_as, on_step = same_as or {}, options.on_step
+    same_as, on_step = same_as or {}, how.on_step
     plans = {name: module for name, module in plans.items() if name not in same_as}
     order = simplest_first(plans)
     with how.opened(plans[reference]) as scratch:
@@ -131,7 +121,7 @@ def guard(
         )
     judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
-    comparisons = options.limits.keep(judged) + failures
+    comparisons = Limits(options.memory_mb, options.library_mb).keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
     try:

@@ -33,6 +33,7 @@ from ...measure.outputs.tolerance import output_tolerance
 from ...measure.race.comparison import Comparison, RightOutputs, compared
 from ...measure.race.race import Contestant, RaceOptions
 from ...messages.foreign import describe, last_line
+from ...messages.progress import OnStep, untold
 from ...process_wide.interrupts import interrupts_kept
 from ...relay_util.walk import operator_calls
 from .shared_weights import SharedWeights
@@ -106,6 +107,7 @@ class EndToEnd:
     executor: str = GRAPH
     # plan -> shows, around a block, that a plan is built after all
     telling: Callable[[str], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+    on_step: OnStep = untold  # told of each plan to build and of each round
     # where it is set a fork builds the guard's plans, so that one that hangs or crashes does not
     # take the others along, and rounds end in time
     limit: TimeLimit = NO_LIMIT

@@ -22,7 +22,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...costs.cost import Cost, CostStatus
-from ...options import CollageOptions
+from ...options import GraphSearchOptions
 from ...relay_util.external import WHOLE_PLAN
 from ...store import StoredCosts
 from .genomes import Genome, Search
@@ -149,12 +149,12 @@ def search_plans(
     space: PlanSpace,
     measure: Callable[[Mapping[str, Parts]], Mapping[str, Cost]],
     known: KnownPlans,
-    options: CollageOptions,
+    options: GraphSearchOptions,
     *,
     clock: Callable[[], float] = time.monotonic,
     on_trials: Callable[[int], None] | None = None,
 ) -> GraphSearch:
-    """Try plans as the options `graph_search` and `graph_search_...` say.
+    """Try plans as the options say.
 
     `measure` answers for plans by key. The first seed of the space is the plan that the others are
     measured beside; of it the answer is what it takes. GuardUnavailable where even the first plans
@@ -164,16 +164,16 @@ def search_plans(
     search = Search(
         space.choices,
         space.seeds(),
-        options.graph_search,
-        population=options.graph_search_population,
-        seed=options.graph_search_seed,
+        options.strategy,
+        population=options.population,
+        seed=options.seed,
     )
     costs: dict[str, Cost] = {}
     parts_of: dict[str, Parts] = {}
     history: list[PlanTrial] = []
 
     def is_over() -> bool:
-        return clock() - began >= options.graph_search_seconds
+        return clock() - began >= options.seconds
 
     def next_plans(count: int) -> dict[str, list[Genome]]:
         """Genomes of plans that are new, by key; those of known plans are told at once."""
@@ -193,13 +193,11 @@ def search_plans(
         return found
 
     ended = "all trials were made"
-    while len(history) < options.graph_search_trials:
+    while len(history) < options.trials:
         if is_over():
             ended = "its time was over"
             break
-        batch = next_plans(
-            min(options.graph_search_population, options.graph_search_trials - len(history))
-        )
+        batch = next_plans(min(options.population, options.trials - len(history)))
         if not batch:
             ended = "its time was over" if is_over() else "it found no other plan"
             break
@@ -227,7 +225,7 @@ def search_plans(
     order = sorted(ran, key=lambda key: ran[key])
     base = history[0].cost.seconds if history else None
     return GraphSearch(
-        options.graph_search,
+        options.strategy,
         len(space.genes),
         tuple(history),
         base,

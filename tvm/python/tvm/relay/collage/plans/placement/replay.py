@@ -141,7 +141,7 @@ def read_placement(path: str, mod: tvm.IRModule, config: tvm.target.CompilationC
             "give the placement to collage.optimize with original=, or to `collage replay`"
         )
     options = CollageOptions.current()
-    with given_records(options, config.host_target).in_force():
+    with given_records(options.tuning, config.host_target).in_force():
         allow = options.placement_allow
         check_placement(mod, placement, config.host_target, external, allow)
     return _as_json(parts_of(placement))

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Options by who reads them, and who may read them all."""
+
+import ast
+import dataclasses
+
+import pytest
+from tree import ROOT
+from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.options import groups
+
+PACKAGE = ROOT / "tvm" / "python" / "tvm" / "relay" / "collage"
+GROUPS = [name for name, value in vars(CollageOptions).items() if isinstance(value, groups.Group)]
+
+# Who asks for the options in force: a build's ways in, and what TVM, C++ or a user's rule calls.
+WAYS_IN = {
+    "optimizer.optimize",
+    "relay_builds._told",
+    "relay_builds.create_executor",
+}
+CALLED_BACK = {
+    "backends.rule._warn_of_unused_styles",
+    "backends.rule.backend_rule",
+    "backends.rule.freely_joined",
+    "backends.rule.make_byoc_partition_rule",
+    "compile.vector_math.has_vector_math",
+    "estimators.session.OwnSession.get",
+    "options.table.pass_options",
+    "plans.placement.replay.read_placement",
+    "rules.pattern_rule._Growth.__init__",
+    "rules.rule.tvm_rule",
+}
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_holds_the_values_of_its_options(group):
+    options = CollageOptions(
+        guard_rounds=7, tune=3, rpc_key="arm", byoc_fusion_style=["a.NoFusion"]
+    )
+    record = getattr(options, group)
+    for field in dataclasses.fields(record):
+        name = field.metadata.get("option", field.name)
+        assert getattr(record, field.name) == getattr(options, name), name
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(record, dataclasses.fields(record)[0].name, None)
+
+
+def test_groups_are_no_options():
+    assert not set(GROUPS) & {field.name for field in dataclasses.fields(CollageOptions)}
+    assert CollageOptions().session.measuring == CollageOptions().measuring
+
+
+def test_the_options_in_force_are_asked_for_where_builds_come_in_alone():
+    found = set()
+    for path in PACKAGE.rglob("*.py"):
+        module, text = ".".join(path.relative_to(PACKAGE).with_suffix("").parts), path.read_text()
+        if "CollageOptions.current" in text:
+            found |= {f"{module}.{name}" for name in callers(ast.parse(text))}
+    assert found == WAYS_IN | CALLED_BACK
+
+
+def callers(tree, within=()):
+    """The definitions in a module that call CollageOptions.current."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node) == "CollageOptions.current":
+            yield ".".join(within)
+        is_named = isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        yield from callers(node, (*within, node.name) if is_named else within)
