@@ -8,7 +8,9 @@ import tvm
 from relay_text import PLAIN, PLAIN_WITHOUT
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.ops import KINDS, Recurrence, recurrence
+from tvm.relay.collage.relay_util.walk import tensors_of
 
 
 def f(*shape):
@@ -319,6 +321,15 @@ def cases_together(types_of) -> tuple[relay.Function, dict[str, np.ndarray]]:
             inputs[param.name_hint] = array.astype(param.type_annotation.dtype)
     mod = tvm.IRModule.from_expr(relay.Function(params, relay.Tuple(bodies)))
     return relay.transform.InferType()(mod)["main"], inputs
+
+
+def run_part(backend, function, inputs) -> list[np.ndarray]:
+    """The results of a function that is one part; inputs: arrays in its parameters' order."""
+    types = tensors_of(function.body.checked_type)
+    results = [tvm.nd.array(np.full([int(n) for n in t.shape], 7, t.dtype)) for t in types]
+    module = get_backend(backend).compile(function.with_attr("global_symbol", "part"))
+    module["part"](*map(tvm.nd.array, inputs), *results)
+    return [result.numpy() for result in results]
 
 
 @functools.cache

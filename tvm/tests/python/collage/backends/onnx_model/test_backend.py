@@ -5,7 +5,6 @@ A library that is not installed is skipped, with the reason that `available()` g
 """
 
 import functools
-import itertools
 import json
 import os
 import re
@@ -22,7 +21,7 @@ import tvm
 import tvm_forks
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
 from onnx import helper
-from onnx_cases import f, typed
+from onnx_cases import f, run_part, typed
 from relay_text import partition
 from tvm import relay
 from tvm.relay.collage.backends import (
@@ -86,29 +85,34 @@ IN_INTEGERS = {
 }
 
 
-def test_integers_beyond_float32_are_right_or_refused(backend):
+@functools.cache
+def large_integers(dtype, is_folded):
+    """A function of all these ops, its inputs, and what TVM gives."""
+    bodies, inputs = [], {}
+    for name, (op, operands) in {**IN_FLOAT32, **IN_INTEGERS}.items():
+        arguments = []
+        for i, operand in enumerate(operands):
+            array = operand.astype(dtype)
+            if is_folded or array.ndim == 0:
+                arguments.append(relay.const(array, dtype))
+            else:
+                inputs[f"{name}_{i}"] = array
+                arguments.append(relay.var(f"{name}_{i}", shape=array.shape, dtype=dtype))
+        bodies.append(op(*arguments))
+    function = function_of(relay.Tuple(bodies))
+    return function, inputs, reference(function, inputs)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded):
     """Operands from outside, and constants, which the libraries fold in other ways."""
-    bodies, inputs = {}, {}
-    for dtype, is_folded in itertools.product(("int32", "int64"), (False, True)):
-        for name, (op, operands) in {**IN_FLOAT32, **IN_INTEGERS}.items():
-            arguments = []
-            for operand in operands:
-                array = operand.astype(dtype)
-                if is_folded or array.ndim == 0:
-                    arguments.append(relay.const(array, dtype))
-                else:
-                    arguments.append(relay.var(f"x{len(inputs)}", shape=array.shape, dtype=dtype))
-                    inputs[f"x{len(inputs)}"] = array
-            bodies[name, dtype, is_folded] = op(*arguments)
-    function = function_of(relay.Tuple([*bodies.values()]))
+    function, inputs, wanted = large_integers(dtype, is_folded)
     placed = greedy_partition(tvm.IRModule.from_expr(function), backend)
-    with_tvm = re.findall(r" ([a-z_.]+)\(", placed["main"].astext(show_meta_data=False))
-    refused = IN_FLOAT32 if backend == "openvino" else {}
-    assert {name: with_tvm.count(name) for name in {*with_tvm} - {"fn"}} == dict.fromkeys(
-        refused, 4
-    )
-    wanted = reference(function, inputs)
-    for name, got, right in zip(bodies, run(build(placed), inputs), wanted, strict=True):
+    with_tvm = set(re.findall(r" ([a-z_.]+)\(", placed["main"].astext(show_meta_data=False)))
+    refused = set(IN_FLOAT32) if backend == "openvino" else set()
+    assert with_tvm - {"fn"} == refused
+    for name, got, right in zip([*IN_FLOAT32, *IN_INTEGERS], run(build(placed), inputs), wanted):
         np.testing.assert_array_equal(got, right, err_msg=name)
 
 
@@ -230,10 +234,8 @@ def _inputs_and_outputs():
 def test_inputs_and_outputs(backend, case):
     params, body, inputs, wanted = _inputs_and_outputs()[case]
     mod = tvm.IRModule.from_expr(relay.Function(params, body))
-    function = relay.transform.InferType()(mod)["main"].with_attr("global_symbol", "part")
-    outputs = [tvm.nd.array(np.full((2, 3), 7, "float32")) for _ in wanted]
-    get_backend(backend).compile(function)["part"](*map(tvm.nd.array, inputs), *outputs)
-    assert_close([output.numpy() for output in outputs], wanted)
+    function = relay.transform.InferType()(mod)["main"]
+    assert_close(run_part(backend, function, inputs), wanted)
 
 
 def _model_of(node, dtype, shape):
@@ -285,7 +287,7 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     """So that a user can look at what runs, e.g. in Netron."""
     function, _, _ = net
     mod = partitioned(function, backend)
-    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    (symbol,) = (v for v in mod.get_global_vars() if v.name_hint != "main")
     module = get_backend(backend).compile(mod[symbol])
     assert f"{backend}: ONNX model of" in module.get_source()
     model = onnx.load_model_from_string(bytes(module["get_onnx"]()))
@@ -293,44 +295,55 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     assert list(module["get_const_vars"]()) == []
 
 
-def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
+@pytest.fixture(scope="module")
+def library(net, tmp_path_factory):
+    """What makes the path of a library in a file from a backend and marks of the module, once."""
+
+    @functools.cache
+    def make(backend, *marks):
+        mod = partitioned(net[0], backend)
+        for mark in marks:
+            mod = mark(mod)
+        built = build(mod)
+        assert not built.get_params(), "weights live in the partition"
+        run(built, net[1])
+        path = str(tmp_path_factory.mktemp("library") / "net.so")
+        built.export_library(path)  # what was built here keeps the model, also when it has run
+        return path
+
+    return make
+
+
+def test_a_loaded_model_is_in_memory_once(backend, net, library):
     """It can be looked at until it runs; then the library that runs it has the weights."""
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    built = build(partitioned(function, backend))
-    assert not built.get_params(), "weights live in the partition"
-    run(built, inputs)
-    built.export_library(path)  # what was built here keeps the model, also when it has run
-    loaded = tvm.runtime.load_module(path)
+    _, inputs, wanted = net
+    loaded = tvm.runtime.load_module(library(backend))
     part = _module_of_kind(loaded, "collage.onnx_model")
     assert onnx.load_model_from_string(bytes(part["get_onnx"]())).graph.node
     for _ in range(2):
         assert_close(run(loaded, inputs), wanted)
-    assert f"{backend}: ONNX model of" in part.get_source()
+    source = part.get_source()
+    assert f"{backend}: ONNX model of" in source
+    assert "computes alone" not in source and "on one thread" not in source
     with pytest.raises(ValueError, match="loaded from a library and has run.*load the library ag"):
         part["get_onnx"]()
 
 
 @pytest.mark.parametrize(
-    "mark, says",
+    "marks, says",
     [
-        (mark_lone_part, "which computes alone"),
-        (lambda mod: on_one_thread(mark_lone_part(mod)), "on one thread"),
+        ([mark_lone_part], "which computes alone"),
+        ([mark_lone_part, on_one_thread], "on one thread"),
     ],
 )
-def test_a_mark_of_a_whole_plan_counts_after_loading_too(backend, net, tmp_path, mark, says):
+def test_a_mark_of_a_whole_plan_counts_after_loading_too(backend, net, library, marks, says):
     """Its library's threads may wait for the next call awake, as they do by themselves, or only
     that of the caller computes."""
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    mod = partitioned(function, backend)
-    build(mark(mod)).export_library(path)
-    loaded = tvm.runtime.load_module(path)
+    _, inputs, wanted = net
+    loaded = tvm.runtime.load_module(library(backend, *marks))
     assert says in _module_of_kind(loaded, "collage.onnx_model").get_source()
     for _ in range(3):
         assert_close(run(loaded, inputs), wanted)
-    (symbol,) = (v for v in mod.get_global_vars() if v.name_hint != "main")
-    assert says not in get_backend(backend).compile(mod[symbol]).get_source()
 
 
 # Found before the pool's own function, as it is preloaded.
@@ -348,19 +361,17 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize("is_lone", [False, True], ids=["beside others", "alone"])
-def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone, net, tmp_path):
+def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone, library, tmp_path):
     """Those of onnxruntime sleep, but where nothing else computes."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler")
-    listener, library = tmp_path / "listener.so", tmp_path / "net.so"
+    listener, marks = tmp_path / "listener.so", [mark_lone_part] if is_lone else []
     subprocess.run(
         ["cc", "-x", "c", "-", "-shared", "-fPIC", "-o", listener],
         input=LISTENER, text=True, check=True,
     )  # fmt: skip
-    mod = partitioned(net[0], backend)
-    build(mark_lone_part(mod) if is_lone else mod).export_library(str(library))
     done = subprocess.run(
-        [sys.executable, "-c", RUN_TWICE, str(library)],
+        [sys.executable, "-c", RUN_TWICE, library(backend, *marks)],
         env={**os.environ, "LD_PRELOAD": str(listener), "TVM_NUM_THREADS": "2"},
         capture_output=True,
         text=True,

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 import tvm
-from onnx_cases import f, i, typed
+from onnx_cases import f, i, run_part, typed
 from onnx_one_node import by_onnxruntime
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
@@ -39,24 +39,13 @@ def dequantised(x, scale=0.1, zero=3, axis=-1):
     return qnn.dequantize(x, number(scale), number(zero, "int32"), axis)
 
 
-def run(backend, function, inputs):
-    """The results of a part, a list of them where they are a tuple."""
-    kind = function.body.checked_type
-    kinds = kind.fields if isinstance(kind, relay.TupleType) else [kind]
-    results = [tvm.nd.empty([int(extent) for extent in each.shape], each.dtype) for each in kinds]
-    module = get_backend(backend).compile(function.with_attr("global_symbol", "part"))
-    module["part"](*map(tvm.nd.array, inputs), *results)
-    arrays = [result.numpy() for result in results]
-    return arrays if isinstance(kind, relay.TupleType) else arrays[0]
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_floats_become_bytes_as_onnx_has_it(backend, dtype):
     """Halves go to the even number, and what is beyond a byte to its end."""
     function = typed([f(8)], lambda x: quantised(x, 1.0, 2, dtype))
     limits = np.iinfo(dtype)
     wanted = np.clip(np.rint(TIES.astype("float64")) + 2, limits.min, limits.max)
-    np.testing.assert_array_equal(run(backend, function, [TIES]), wanted.astype(dtype))
+    np.testing.assert_array_equal(run_part(backend, function, [TIES])[0], wanted.astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
@@ -65,7 +54,7 @@ def test_bytes_become_floats_by_channel(backend, dtype):
     function = typed([(dtype, (3, 2))], lambda x: dequantised(x, [0.5, 0.25], zeros, 1))
     data = np.arange(6).reshape(3, 2).astype(dtype)
     wanted = (data.astype("float32") - zeros) * np.array([0.5, 0.25], "float32")
-    np.testing.assert_array_equal(run(backend, function, [data]), wanted)
+    np.testing.assert_array_equal(run_part(backend, function, [data])[0], wanted)
 
 
 def layer(kind):
@@ -130,7 +119,7 @@ def test_a_layer_of_bytes_is_right_to_a_step(backend, kind):
     function = quantised_layer(kind)
     shape = [int(extent) for extent in function.params[0].checked_type.shape]
     data = np.random.default_rng(1).standard_normal(shape).astype("float32")
-    got = run(backend, function, [data]).astype(int)
+    got = run_part(backend, function, [data])[0].astype(int)
     (wanted,) = by_onnxruntime(export_function(function), [data], is_optimized=False)
     assert np.abs(got - wanted.astype(int)).max() <= 1
     assert len(np.unique(got)) > 8, "not all of it is beyond a byte"
@@ -165,7 +154,7 @@ def moves_by_tvm():
 def test_bytes_are_moved(backend, dtype):
     data = np.random.default_rng(0).integers(0, 255, (3, 4)).astype(dtype)
     wanted = [each.numpy() for each in moves_by_tvm()(data.astype("int32"))]
-    found = run(backend, typed([(dtype, (3, 4))], all_moves), [data])
+    found = run_part(backend, typed([(dtype, (3, 4))], all_moves), [data])
     for name, ours, theirs in zip(MOVES, found, wanted, strict=True):
         np.testing.assert_array_equal(ours.astype("int32"), theirs.astype("int32"), err_msg=name)
 
