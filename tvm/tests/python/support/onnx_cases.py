@@ -8,7 +8,9 @@ import tvm
 from relay_text import PLAIN, PLAIN_WITHOUT
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.ops import KINDS, Recurrence, recurrence
+from tvm.relay.collage.relay_util.walk import tensors_of
 
 
 def f(*shape):
@@ -298,32 +300,46 @@ def typed(types, build) -> relay.Function:
     return relay.transform.InferType()(mod)["main"]
 
 
-def all_cases() -> tuple[tvm.IRModule, dict[str, np.ndarray]]:
-    """One function whose results are those of all cases, in order, and its inputs."""
+def halved(name):
+    """Types of a case in float16."""
+    floats = ("float32", "positive")
+    return [("float16" if kind in floats else kind, shape) for kind, shape in CASES[name][0]]
+
+
+def cases_together(types_of) -> tuple[relay.Function, dict[str, np.ndarray]]:
+    """One function whose results are those of cases, in order, and its inputs; types_of: by name,
+    whose values are those of the case's own types."""
     params, bodies, inputs = [], [], {}
-    for n, (types, build) in enumerate(CASES.values()):
+    for name, types in types_of.items():
         own = [
-            relay.var(f"c{n}_{k}", shape=shape, dtype=_dtype(kind))
+            relay.var(f"{name}_{k}", shape=shape, dtype=_dtype(kind))
             for k, (kind, shape) in enumerate(types)
         ]
         params += own
-        bodies.append(build(*own))
-        inputs.update({f"c{n}_{k}": array for k, array in enumerate(arrays(types))})
+        bodies.append(CASES[name][1](*own))
+        for param, array in zip(own, arrays(CASES[name][0]), strict=True):
+            inputs[param.name_hint] = array.astype(param.type_annotation.dtype)
     mod = tvm.IRModule.from_expr(relay.Function(params, relay.Tuple(bodies)))
-    return relay.transform.InferType()(mod), inputs
+    return relay.transform.InferType()(mod)["main"], inputs
 
 
-def run_all(mod, inputs) -> dict[str, np.ndarray]:
-    """The result of each case by name, from a build that optimises nothing."""
-    # LLVM rejects debug information of some shared sub-expressions.
-    config = {"tir.disable_cse_tir": True}
-    with tvm.transform.PassContext(opt_level=0, config=config, disabled_pass=PLAIN_WITHOUT):
-        module = graph_executor.GraphModule(relay.build(mod, PLAIN)["default"](tvm.cpu()))
-    module.run(**inputs)
-    return {name: module.get_output(n).numpy() for n, name in enumerate(CASES)}
+def run_part(backend, function, inputs) -> list[np.ndarray]:
+    """The results of a function that is one part; inputs: arrays in its parameters' order."""
+    types = tensors_of(function.body.checked_type)
+    results = [tvm.nd.array(np.full([int(n) for n in t.shape], 7, t.dtype)) for t in types]
+    module = get_backend(backend).compile(function.with_attr("global_symbol", "part"))
+    module["part"](*map(tvm.nd.array, inputs), *results)
+    return [result.numpy() for result in results]
 
 
 @functools.cache
 def results_of_tvm() -> dict[str, np.ndarray]:
-    """Of all cases, from TVM alone."""
-    return run_all(*all_cases())
+    """The result of each case by name, from a build of TVM alone that optimises nothing."""
+    function, inputs = cases_together({name: types for name, (types, _) in CASES.items()})
+    # LLVM rejects debug information of some shared sub-expressions.
+    config = {"tir.disable_cse_tir": True}
+    with tvm.transform.PassContext(opt_level=0, config=config, disabled_pass=PLAIN_WITHOUT):
+        library = relay.build(tvm.IRModule.from_expr(function), PLAIN)
+    module = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    module.run(**inputs)
+    return {name: module.get_output(n).numpy() for n, name in enumerate(CASES)}

@@ -4,14 +4,12 @@
 import numpy as np
 import onnx
 import onnx_nets
-import onnxruntime
 import tvm
 from onnx import helper
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.ops.onnx_session import session_of
 from tvm.runtime.vm import VirtualMachine
-
-onnxruntime.set_default_logger_severity(4)
 
 
 def one_node(made, inputs, weights=None, opset=18):
@@ -26,8 +24,12 @@ def one_node(made, inputs, weights=None, opset=18):
     return model
 
 
-def by_onnxruntime(model, inputs):
-    return onnxruntime.InferenceSession(model.SerializeToString()).run(None, inputs)
+def by_onnxruntime(model, inputs, is_optimized=True):
+    """The outputs of a model; inputs: arrays by name, or a list, of input_0, ..."""
+    if not isinstance(inputs, dict):
+        inputs = {f"input_{n}": array for n, array in enumerate(inputs)}
+    session = session_of(model.SerializeToString(), threads=1, is_optimized=is_optimized)
+    return session.run(None, inputs)
 
 
 def by_tvm(mod, inputs):
@@ -38,11 +40,13 @@ def by_tvm(mod, inputs):
     return [executor.get_output(i).numpy() for i in range(executor.get_num_outputs())]
 
 
-def by_vm(mod, inputs):
-    """The same on the VM, which takes shapes that data decide."""
-    executable = tvm.relay.vm.compile(mod, collage.host_target())
-    found = VirtualMachine(executable, tvm.cpu()).run(**inputs)
-    return [each.numpy() for each in (found if not isinstance(found, tvm.nd.NDArray) else [found])]
+def by_vm(mod, *several):
+    """The outputs for several inputs, one after the other, on the VM, which takes shapes that data
+    decide."""
+    machine = VirtualMachine(tvm.relay.vm.compile(mod, collage.host_target()), tvm.cpu())
+    for inputs in several:
+        found = machine.run(**inputs)
+        yield [e.numpy() for e in (found if not isinstance(found, tvm.nd.NDArray) else [found])]
 
 
 def assert_alike(found, expected):

@@ -20,15 +20,17 @@ def net(nodes, inputs, outputs, weights=None, opset=20):
     return onnx_nets.model(nodes, inputs, outputs, weights or {}, opset, is_checked=False)
 
 
-def test_functions_of_the_model_are_written_out():
+@pytest.mark.parametrize("opset, is_written", [(20, True), (17, True), (99, False)])
+def test_functions_of_the_model_are_written_out(opset, is_written):
+    """Those of another version are converted, or stay."""
     model = net([node("Twice", ["x"], ["y"], domain="my")], [("x", [2, 3])], [("y", None)])
     model.opset_import.append(helper.make_opsetid("my", 1))
-    body = [node("Add", ["a", "a"], ["b"])]
-    opsets = [helper.make_opsetid("", 20)]
+    body, opsets = [node("Add", ["a", "a"], ["b"])], [helper.make_opsetid("", opset)]
     model.functions.append(helper.make_function("my", "Twice", ["a"], ["b"], body, opsets))
     found, types = cleaned(model, {})
-    assert operators(found) == ["Add"] and not found.functions
-    assert types["y"] == relay.TensorType([2, 3])
+    assert operators(found) == (["Add"] if is_written else ["Twice"])
+    assert bool(found.functions) != is_written
+    assert not is_written or types["y"] == relay.TensorType([2, 3])
     assert operators(model) == ["Twice"]  # the user's stays as it is
 
 
@@ -57,25 +59,10 @@ def test_what_onnx_cannot_bring_to_the_models_version_stays_as_it_is():
     assert not found.functions and all(not each.domain for each in found.graph.node)
 
 
-def test_an_operator_that_the_models_version_lacks_stays():
-    made = node("Gelu", ["x"], ["y"], approximate="tanh")
-    model = net([made], [("x", [2, 4])], [("y", [2, 4])], opset=17)
-    assert cleaned(model, {})[0] is model
-
-
-def test_functions_of_another_version_are_converted_or_stay():
-    for of_functions, is_written in ((17, True), (99, False)):
-        model = net([node("Twice", ["x"], ["y"], domain="my")], [("x", [2, 3])], [("y", None)])
-        model.opset_import.append(helper.make_opsetid("my", 1))
-        opsets = [helper.make_opsetid("", of_functions)]
-        body = [node("Add", ["a", "a"], ["b"])]
-        model.functions.append(helper.make_function("my", "Twice", ["a"], ["b"], body, opsets))
-        found, _ = cleaned(model, {})
-        assert (operators(found) == ["Add"]) == is_written == (not found.functions)
-
-
-def test_what_tvm_has_a_converter_for_stays():
-    model = net([node("Gelu", ["x"], ["y"])], [("x", [2])], [("y", [2])])
+@pytest.mark.parametrize("attrs, opset", [({"approximate": "tanh"}, 17), ({}, 20)])
+def test_what_the_version_lacks_or_tvm_has_a_converter_for_stays(attrs, opset):
+    made = node("Gelu", ["x"], ["y"], **attrs)
+    model = net([made], [("x", [2, 4])], [("y", [2, 4])], opset=opset)
     assert cleaned(model, {})[0] is model
 
 

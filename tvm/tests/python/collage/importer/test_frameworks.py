@@ -6,8 +6,10 @@ the graph executor) and compared with the framework itself.
 """
 
 import numpy as np
+import onnx_nets
 import pytest
 import tvm
+from onnx_one_node import by_onnxruntime
 from relay_text import count_calls, is_external, partition, plain_host
 from tvm import relay
 from tvm.contrib.graph_executor import GraphModule
@@ -60,19 +62,8 @@ def stays(report):
 # ONNX.
 
 
-@pytest.fixture(scope="module")
-def nets():
-    pytest.importorskip("onnx")
-    pytest.importorskip("onnxruntime")
-    import onnx_nets
-
-    return onnx_nets
-
-
 def check_onnx(model, dynamic=3, **options):
     """`check` of an ONNX model with random inputs; `dynamic` is the size of open dimensions."""
-    import onnxruntime
-
     rng = np.random.default_rng(0)
     inputs = {}
     weights = {item.name for item in model.graph.initializer}
@@ -85,21 +76,18 @@ def check_onnx(model, dynamic=3, **options):
         inputs[value.name] = (
             rng.standard_normal(shape).astype("float32") if is_float else np.full(shape, 3, "int64")
         )
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    expected = session.run(None, inputs)
+    expected = by_onnxruntime(model, inputs)
     mod, params = collage.from_onnx(model)
     return check(mod, params, inputs, expected, **options)
 
 
 @pytest.mark.parametrize("run", [run_vm, run_graph])
-def test_onnx_conv_net_is_one_part(nets, run):
-    parts, reports = check_onnx(nets.conv_net(), run=run)
+def test_onnx_conv_net_is_one_part(run):
+    parts, reports = check_onnx(onnx_nets.conv_net(), run=run)
     assert len(parts) == 1 and not reports["main"].unplaced
 
 
-def test_onnx_conv_net_where_both_take_part(nets):
+def test_onnx_conv_net_where_both_take_part():
     """Costs at which convolutions go to the backend and all else to TVM."""
 
     class Estimator(MockCostEstimator):
@@ -115,7 +103,7 @@ def test_onnx_conv_net_where_both_take_part(nets):
     def price(target):
         return lambda op: 1.0 if (target.kind.name == "dnnl") == (op == "nn.conv2d") else 5.0
 
-    mod, params = collage.from_onnx(nets.conv_net())
+    mod, params = collage.from_onnx(onnx_nets.conv_net())
     prepared = prepare(mod, params, HOST)
     estimator = Estimator(CHEAP)
     result = partition(prepared, [Target("dnnl")], estimator)
@@ -126,40 +114,40 @@ def test_onnx_conv_net_where_both_take_part(nets):
     assert backends == {"llvm", "dnnl"}
 
 
-def test_onnx_transformer_block(nets):
-    parts, reports = check_onnx(nets.attention())
+def test_onnx_transformer_block():
+    parts, reports = check_onnx(onnx_nets.attention())
     assert parts and not {"nn.dense", "nn.batch_matmul"} & stays(reports["main"])
 
 
-def test_onnx_lstm(nets):
-    parts, reports = check_onnx(nets.lstm())
+def test_onnx_lstm():
+    parts, reports = check_onnx(onnx_nets.lstm())
     assert parts and "nn.dense" not in stays(reports["main"])
 
 
-def test_onnx_if_has_parts_in_both_branches(nets):
-    parts, _ = check_onnx(nets.branch())
+def test_onnx_if_has_parts_in_both_branches():
+    parts, _ = check_onnx(onnx_nets.branch())
     assert len([name for name in parts if "conv2d" in name]) == 2
 
 
-def test_onnx_loop_has_parts_in_its_body(nets):
-    parts, _ = check_onnx(nets.loop())
+def test_onnx_loop_has_parts_in_its_body():
+    parts, _ = check_onnx(onnx_nets.loop())
     assert any("dense" in name for name in parts)
 
 
-def test_onnx_int64_shape_arithmetic_folds_away_when_shapes_are_static(nets):
-    parts, reports = check_onnx(nets.shape_arithmetic(2))
+def test_onnx_int64_shape_arithmetic_folds_away_when_shapes_are_static():
+    parts, reports = check_onnx(onnx_nets.shape_arithmetic(2))
     assert parts and not stays(reports["main"])
 
 
-def test_onnx_dynamic_batch_stays_on_tvm_and_says_so(nets):
-    parts, reports = check_onnx(nets.shape_arithmetic())
+def test_onnx_dynamic_batch_stays_on_tvm_and_says_so():
+    parts, reports = check_onnx(onnx_nets.shape_arithmetic())
     assert parts == []
     reasons = {row.op: row.message for row in reports["main"].unplaced}
     assert "its shape is dynamic" in reasons["nn.conv2d"]
 
 
-def test_onnx_split_and_an_output_given_twice(nets):
-    parts, reports = check_onnx(nets.several_outputs())
+def test_onnx_split_and_an_output_given_twice():
+    parts, reports = check_onnx(onnx_nets.several_outputs())
     assert any("split" in part for part in parts) and "split" not in stays(reports["main"])
 
 

@@ -10,6 +10,7 @@ import pytest
 import tvm
 from onnx import helper, numpy_helper
 from onnx_cases import f, layer, typed
+from onnx_one_node import by_onnxruntime
 from relay_text import operators, plain_host
 from tvm import relay
 from tvm.contrib import graph_executor
@@ -21,7 +22,7 @@ from tvm.relay.collage.ops import KINDS
 from tvm.relay.collage.ops import recurrence_kernel as kernel
 from tvm.relay.collage.relay_util.walk import operator_calls
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 # TVM's importer warns of what it guesses and of opsets.
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -135,7 +136,7 @@ def test_all_kinds_give_what_onnxruntime_gives(batch, units, many, build, monkey
     found = operators(mod)
     assert sum(name in OPERATORS for name in found) == len(layers.nodes)
     assert found.count("nn.dense") == len(layers.nodes)  # one for all steps
-    wanted = ort.InferenceSession(model.SerializeToString()).run(None, arrays)
+    wanted = by_onnxruntime(model, arrays)
     assert_close(run(mod, arrays, build=build), wanted)
 
 

@@ -2,10 +2,6 @@
 """OpenVINO as a backend. Docs: docs/backends/onnx_model.md.
 Test: backends/onnx_model/test_backend.py."""
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 from tvm import relay
 
 from .dnnl.types import why_bytes_are_inexact
@@ -32,15 +28,11 @@ class OpenVinoBackend(OnnxModelBackend):
         "but with constants of at most 16 elements of magnitude below 2^24",
     )
 
-    def __init__(self) -> None:
-        super().__init__()
-        for op in QUANTISED:
-            self.op_predicates[op] = functools.partial(_takes_exactly, self.op_predicates[op])
-
-
-def _takes_exactly(takes: Callable[[Any], bool | str], call: relay.Call) -> bool | str:
-    """Return True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut off."""
-    return why_bytes_are_inexact() or takes(call)
+    def takes(self, call: relay.Call) -> bool | str:
+        """Return True, or why not: its products of bytes are oneDNN's, whose sums some CPUs cut
+        off."""
+        inexact = why_bytes_are_inexact() if call.op.name in QUANTISED else ""
+        return inexact or super().takes(call)
 
 
 class OpenVinoBf16Backend(OpenVinoBackend):

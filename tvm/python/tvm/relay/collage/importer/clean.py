@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import onnx
-import tvm
 from onnx import defs, helper, inliner, shape_inference
 from tvm import relay
 
-from .types import DTYPES
+from ..ops.onnx_names import own_opset
+from .types import relay_type
 
 # Operators without a right converter in TVM, which are more than one kernel of a library's.
 _WRITTEN_OUT = frozenset(("Attention", "Gelu", "GroupNormalization", "RotaryEmbedding"))
@@ -60,8 +60,11 @@ def declared_types(model: onnx.ModelProto) -> KnownTypes:
 
 
 def _known(types: Types) -> KnownTypes:
-    tensors = {name: found.tensor_type for name, found in types.items()}
-    return {name: _relay_type(tensor) for name, tensor in tensors.items() if _is_known(tensor)}
+    return {
+        name: relay_type(found)
+        for name, found in types.items()
+        if found.tensor_type.elem_type and found.tensor_type.HasField("shape")
+    }
 
 
 def _is_written_out(node: onnx.NodeProto) -> bool:
@@ -71,7 +74,7 @@ def _is_written_out(node: onnx.NodeProto) -> bool:
 
 def _written_out(model: onnx.ModelProto, types: Types) -> onnx.ModelProto:
     """Return the model with the nodes that ONNX defines these operators by."""
-    opset = next((each.version for each in model.opset_import if not each.domain), 0)
+    opset = own_opset(model, 0)
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
     for index, node in enumerate(changed.graph.node):
@@ -131,16 +134,3 @@ def _inferred(model: onnx.ModelProto, shapes: Mapping[str, Sequence[int]]) -> Ty
         return {}
     values = (*inferred.input, *inferred.value_info, *inferred.output)
     return {value.name: value.type for value in values}
-
-
-def _is_known(tensor: onnx.TypeProto.Tensor) -> bool:
-    return bool(tensor.elem_type) and tensor.HasField("shape")
-
-
-def _relay_type(tensor: onnx.TypeProto.Tensor) -> relay.TensorType | None:
-    """Return Relay's type, None for one of elements that TVM does not know."""
-    dtype = DTYPES.get(tensor.elem_type)
-    if dtype is None:
-        return None
-    dims = tensor.shape.dim
-    return relay.TensorType([dim.dim_value or tvm.tir.Any() for dim in dims], dtype)

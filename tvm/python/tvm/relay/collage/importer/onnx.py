@@ -39,7 +39,7 @@ from .distrusted import why_distrusted
 from .folds import Folds
 from .opaque import Versions, opaque
 from .recurrent import RECURRENT, layer
-from .types import DTYPES, Types, agrees
+from .types import DTYPES, Types, agrees, relay_type
 from .whole import whole
 
 _logger = logging.getLogger(__name__)
@@ -90,16 +90,8 @@ def from_onnx(
 def _as_one_node(model: ModelProto, shapes: dict[str, Any], refusal: ModelError) -> tvm.IRModule:
     """Return what TVM cannot import as the one node that onnxruntime runs. ModelError, which is
     `refusal` and why it is no such node, where onnxruntime cannot run it either."""
-    weights = {tensor.name for tensor in model.graph.initializer}
     try:
-        made = whole(
-            model,
-            {
-                value.name: _input_type(value, shapes.get(value.name))
-                for value in model.graph.input
-                if value.name not in weights
-            },
-        )
+        made = whole(model, {v.name: _input_type(v, shapes.get(v.name)) for v in _inputs(model)})
     except ModelError as error:
         text = f"{refusal.text}; as a whole: {error.text}"
         raise ModelError(text) from refusal.__cause__
@@ -107,12 +99,17 @@ def _as_one_node(model: ModelProto, shapes: dict[str, Any], refusal: ModelError)
     return made
 
 
+def _inputs(model: ModelProto) -> list[ValueInfoProto]:
+    """Return the inputs that no weights stand for."""
+    weights = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in weights]
+
+
 def _input_type(value: ValueInfoProto, shape: Any) -> relay.TensorType:
-    kind = value.type.tensor_type
-    if kind.elem_type not in DTYPES:
+    found = relay_type(value.type, shape)
+    if found is None:
         raise ModelError(f"input {value.name} is of another type in TVM")
-    own = [dim.dim_value if dim.dim_value > 0 else tvm.tir.Any() for dim in kind.shape.dim]
-    return relay.TensorType(own if shape is None else list(shape), DTYPES[kind.elem_type])
+    return found
 
 
 def _check_model(model: ModelProto) -> None:
@@ -131,16 +128,15 @@ def _check_model(model: ModelProto) -> None:
 
 def _check_shapes(model: ModelProto, shapes: dict[str, Any]) -> None:
     """ShapeError for shapes that do not fit the graph's inputs."""
-    weights = {tensor.name for tensor in model.graph.initializer}
     inputs: dict[str, list[int] | None] = {}
-    for each in model.graph.input:
-        if each.name not in weights:
-            kind = each.type.tensor_type
-            _check_input(each, shapes)
-            # An open size has a name or nothing; some exporters write 0 or -1 for it.
-            own = [max(0, dim.dim_value) for dim in kind.shape.dim]
-            inputs[each.name] = own if kind.HasField("shape") else None
-    unknown = [name for name in shapes if name not in inputs and name not in weights]
+    for each in _inputs(model):
+        _check_input(each, shapes)
+        kind = each.type.tensor_type
+        # An open size has a name or nothing; some exporters write 0 or -1 for it.
+        own = [max(0, dim.dim_value) for dim in kind.shape.dim]
+        inputs[each.name] = own if kind.HasField("shape") else None
+    known = {*inputs, *(tensor.name for tensor in model.graph.initializer)}
+    unknown = [name for name in shapes if name not in known]
     if unknown:
         raise ShapeError(
             f"a shape is given for {', '.join(unknown)}, and the model's inputs are "
@@ -280,8 +276,7 @@ class _Scope:
     ) -> Exception | None:
         """Convert a node by TVM; what is wrong with that, None where it is right."""
         try:
-            read = functools.partial(self._input, proto)
-            if reason := why_distrusted(node, read, self._types.type_of):
+            if reason := why_distrusted(node, _reader(proto), self._types.type_of):
                 return ModelError(reason)
             stock(proto, SimpleNamespace(node=[node]))
             for name in filter(None, node.output):
@@ -292,17 +287,14 @@ class _Scope:
             return error
         return None
 
-    def _input(self, proto: onnx.GraphProto, name: str) -> Any:
-        """Return a value that a node reads."""
-        return proto._nodes[proto._renames.get(name, name)]
-
     def _make_opaque(self, proto: onnx.GraphProto, node: NodeProto, why: Exception) -> None:
         span = onnx.get_source_name(node, proto._op_type_dict)
-        read = functools.partial(self._input, proto)
         # A model's input knows the node that reads it first, as TVM has it.
         proto._set_parameter_span(SimpleNamespace(input=[*node.input, *captured(node)]), span)
         try:
-            found = opaque(node, read, self._types.type_of, self._expected, self._versions)
+            found = opaque(
+                node, _reader(proto), self._types.type_of, self._expected, self._versions
+            )
         except ModelError as error:
             raise _refusal(node, f"{_reason(why)}; {error.text}") from why
         except KeyError as error:
@@ -325,14 +317,17 @@ class _Scope:
         mend(op, inputs, attrs)
         if op == "Concat":
             leave_empty_out(inputs, self._types.type_of)
-        whole = None
+        own = None
         if op in RECURRENT:
-            whole = layer(op, inputs, attrs, self._types.type_of)
+            own = layer(op, inputs, attrs, self._types.type_of)
         elif op in ACTIVATIONS:
-            whole = activation(op, inputs, self._types.type_of(inputs[0]).dtype)
-        if whole is not None:
-            return whole
-        return stock(graph, op, inputs, attrs, opset)
+            own = activation(op, inputs, self._types.type_of(inputs[0]).dtype)
+        return stock(graph, op, inputs, attrs, opset) if own is None else own
+
+
+def _reader(proto: onnx.GraphProto) -> Callable[[str], Any]:
+    """Return what tells the expression of a value that a node reads."""
+    return lambda name: proto._nodes[proto._renames.get(name, name)]
 
 
 def _reason(why: Exception) -> str:

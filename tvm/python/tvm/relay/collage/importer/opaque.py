@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,9 @@ from tvm import relay
 from ..errors import ModelError, UnsupportedOpError
 from ..messages.foreign import last_line
 from ..ops import onnx_node
-from ..ops.onnx_names import captured, domains, has_body, renamed
+from ..ops.onnx_names import captured, domains, has_body, own_opset, renamed
+from ..ops.onnx_session import dtype_of, session_of, sizes_of
+from ..relay_util.walk import static_shape
 from .types import NUMBERS
 
 if TYPE_CHECKING:  # whose import takes long
@@ -39,8 +40,6 @@ _FEW = 1 << 20
 # A domain whose operators give results of sizes that no data decide about, and that neither ONNX
 # nor onnxruntime tells.
 _OF_SIZES_FIXED = "ai.onnx.ml"
-# Types of tensors by onnxruntime's names of them, where those are not TVM's.
-_DTYPES = {"float": "float32", "double": "float64"}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,9 +103,9 @@ def opaque(
     if node.domain == _OF_SIZES_FIXED:
         types = _with_sizes_of_a_run(session, types)
     if not operands:
-        found = [*map(_constant, _run(session))]
-        again = [*map(_constant, _run(session))]
-        if all(map(_is_same, found, again)):  # else it draws numbers, which are others in each run
+        found, again = (list(map(_constant, _run(session))) for _ in range(2))
+        bits = [[each.data.numpy().tobytes() for each in row] for row in (found, again)]
+        if bits[0] == bits[1]:  # else it draws numbers, which are others in each run
             return found
     types = _as_it_runs(session, types)
     for info, found in zip(model.graph.output, types, strict=True):
@@ -125,14 +124,9 @@ def types_of(
     they are known. ModelError where it cannot run the model."""
     session = _session(model)
     types = _types(session, [value.name for value in model.graph.output], expected)
-    is_open = any(not isinstance(n, int) for value in session.get_inputs() for n in value.shape)
     # A loop may run for ever on what we would make up, and a size too.
-    may_run = not is_open and not any(map(has_body, model.graph.node))
+    may_run = not _is_open(session) and not any(map(has_body, model.graph.node))
     return _as_it_runs(session, types) if may_run else types
-
-
-def _is_same(first: relay.Constant, again: relay.Constant) -> bool:
-    return first.data.numpy().tobytes() == again.data.numpy().tobytes()
 
 
 def _is_small(value: Any) -> bool:
@@ -154,7 +148,7 @@ def _ready(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Any]:
     try:
         return model, _session(model)
     except ModelError:
-        for version in () if node.domain else _equal_versions(node.op_type, _opset(model)):
+        for version in () if node.domain else _equal_versions(node.op_type, own_opset(model, 1)):
             older = onnx.ModelProto()
             older.CopyFrom(model)
             for each in older.opset_import:
@@ -162,10 +156,6 @@ def _ready(model: onnx.ModelProto) -> tuple[onnx.ModelProto, Any]:
             with contextlib.suppress(ModelError):
                 return older, _session(older)
         raise
-
-
-def _opset(model: onnx.ModelProto) -> int:
-    return next((each.version for each in model.opset_import if not each.domain), 1)
 
 
 def _equal_versions(operator: str, opset: int) -> Iterator[int]:
@@ -196,26 +186,11 @@ def _form(schema: defs.OpSchema) -> tuple[Any, ...]:
 def _session(model: onnx.ModelProto) -> Any:
     """Return onnxruntime's session of a model. ModelError where it takes none."""
     try:
-        runtime = _onnxruntime()
+        return session_of(model.SerializeToString(), threads=1)
     except ImportError:
         raise ModelError("onnxruntime could run it: pip install onnxruntime") from None
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong comes as an exception
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        return runtime.InferenceSession(
-            model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-        )
     except Exception as error:  # the library's own kinds, which it does not export
         raise ModelError(f"onnxruntime does not take it either: {last_line(error)}") from error
-
-
-@functools.cache
-def _onnxruntime() -> Any:
-    import onnxruntime
-
-    return onnxruntime
 
 
 def _types(
@@ -227,7 +202,7 @@ def _types(
     know more of them than onnxruntime."""
     found = []
     for place, (value, name) in enumerate(zip(session.get_outputs(), outputs, strict=True)):
-        dtype = _dtype(value)
+        dtype = dtype_of(value)
         if dtype not in NUMBERS:
             raise ModelError(f"TVM has no values of its result's type, {value.type}")
         shape = [n if isinstance(n, int) else tvm.tir.Any() for n in value.shape]
@@ -251,10 +226,14 @@ def _with_sizes_of_a_run(
     session: InferenceSession, types: Sequence[relay.TensorType]
 ) -> list[relay.TensorType]:
     """Return types with the sizes of a run, for inputs of known shapes."""
-    if any(not isinstance(n, int) for value in session.get_inputs() for n in value.shape):
+    if _is_open(session):
         return list(types)
     results = _tried(session)
     return [relay.TensorType(a.shape, t.dtype) for a, t in zip(results, types, strict=True)]
+
+
+def _is_open(session: InferenceSession) -> bool:
+    return any(not isinstance(n, int) for value in session.get_inputs() for n in value.shape)
 
 
 def _rank(session: InferenceSession, place: int) -> int:
@@ -270,14 +249,13 @@ def _as_it_runs(session: InferenceSession, types: list[relay.TensorType]) -> lis
     a pool than its kernel gives. ModelError where that fails: only the shapes can be wrong then. Of
     other inputs, such as indices, what we would make up may be."""
     values = session.get_inputs()
-    sizes = [np.prod(_sizes(value)) for value in values]
+    sizes = [np.prod(sizes_of(value)) for value in values]
     if any(value.type != "tensor(float)" for value in values) or sum(sizes) > _FEW:
         return types
-    is_open = any(not isinstance(n, int) for value in values for n in value.shape)
-    results = _tried(session)
+    is_open, results = _is_open(session), _tried(session)
     return [
         kind
-        if is_open or any(not isinstance(n, tvm.tir.IntImm) for n in kind.shape)
+        if is_open or static_shape(kind) is None
         else relay.TensorType(result.shape, kind.dtype)
         for kind, result in zip(types, results, strict=True)
     ]
@@ -287,32 +265,17 @@ def _tried(session: InferenceSession) -> list[Any]:
     """Return a session's results for the first of two sorts of inputs on which it runs."""
     with contextlib.suppress(ModelError):
         return _run(session)
-    return _run(session, np.ones)
+    return _run(session, of_ones=True)
 
 
-def _dtype(value: Any) -> str:
-    """Return numpy's name of the type of a session's input or output."""
-    element = value.type.removeprefix("tensor(").removesuffix(")")
-    return _DTYPES.get(element, element)
-
-
-def _sizes(value: Any) -> list[int]:
-    """Return the shape of an input with 1 for what is open."""
-    return [n if isinstance(n, int) else 1 for n in value.shape]
-
-
-def _different(sizes: Sequence[int]) -> np.ndarray:
-    """Return 0, 1, ...: of axes no two may be the same."""
-    return np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
-
-
-def _run(
-    session: InferenceSession, made_up: Callable[[Sequence[int]], np.ndarray] = _different
-) -> list[Any]:
-    """Return a session's results for inputs that are made up. ModelError where it fails."""
+def _run(session: InferenceSession, of_ones: bool = False) -> list[Any]:
+    """Return a session's results for inputs that are made up: 0, 1, ..., for of axes no two may be
+    the same, or ones. ModelError where it fails."""
     inputs = {}
     for value in session.get_inputs():
-        inputs[value.name] = made_up(_sizes(value)).astype(_dtype(value))
+        sizes = sizes_of(value)
+        made = np.ones(sizes) if of_ones else np.arange(np.prod(sizes, dtype=int)).reshape(sizes)
+        inputs[value.name] = made.astype(dtype_of(value))
     try:
         return list(session.run(None, inputs))
     except Exception as error:  # the library's own kinds, which it does not export

@@ -17,6 +17,7 @@ import numpy as np
 from tvm import relay
 
 from ..ops import KINDS, Recurrence, recurrence
+from ..relay_util.walk import static_shape
 
 RECURRENT = frozenset(KINDS)
 # What a node may do without: places of its inputs, after data and the two weights.
@@ -103,19 +104,14 @@ def _layer(
     return relay.expr.TupleWrapper(relay.Tuple(fields), len(fields))
 
 
-def _extents(tensor_type: relay.Type) -> list[int] | None:
+def _extents(tensor_type: relay.Type) -> tuple[int, ...] | None:
     """Return the extents of a float32 tensor of known shape, else None."""
-    shape = _shape(tensor_type)
-    return shape if shape is not None and tensor_type.dtype == "float32" else None
+    return _shape(tensor_type) if getattr(tensor_type, "dtype", "") == "float32" else None
 
 
-def _shape(tensor_type: relay.Type) -> list[int] | None:
+def _shape(tensor_type: relay.Type) -> tuple[int, ...] | None:
     """Return the shape of a tensor, None where an extent is not known."""
-    if not isinstance(tensor_type, relay.TensorType):
-        return None
-    shape = list(tensor_type.shape)
-    is_known = all(hasattr(extent, "value") for extent in shape)
-    return [int(extent) for extent in shape] if is_known else None
+    return static_shape(tensor_type) if isinstance(tensor_type, relay.TensorType) else None
 
 
 def _text(value: bytes | str) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import onnx
@@ -39,6 +39,15 @@ DTYPES = {
     if re.fullmatch(r"BOOL|B?FLOAT16|U?INT(8|16|32|64)", name)
 } | {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64"}
 NUMBERS = {name: number for number, name in DTYPES.items()}
+
+
+def relay_type(kind: onnx.TypeProto, shape: Sequence[int] | None = None) -> relay.TensorType | None:
+    """Return Relay's type of a tensor, None for one of elements that TVM does not know; shape: in
+    place of its own."""
+    tensor = kind.tensor_type
+    own = [dim.dim_value if dim.dim_value > 0 else tvm.tir.Any() for dim in tensor.shape.dim]
+    dtype = DTYPES.get(tensor.elem_type)
+    return None if dtype is None else relay.TensorType(own if shape is None else list(shape), dtype)
 
 
 def agrees(found: relay.Type, expected: relay.TensorType | None) -> bool:

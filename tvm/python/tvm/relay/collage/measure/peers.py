@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.onnx_session import session_of
 from .race.race import Contestant
 
 
@@ -64,7 +65,7 @@ def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
     """onnxruntime on its own CPU provider, on arrays that are bound once: a run neither takes nor
     gives any, as nobody's does. An output of which the file says a wrong rank cannot be bound: then
     a run gives arrays."""
-    session, values = open_session(model, threads), arrays_of(inputs)
+    session, values = session_of(model, threads, is_optimized=True), arrays_of(inputs)
     binding = session.io_binding()
     for name, value in values.items():
         binding.bind_cpu_input(name, value)
@@ -78,16 +79,6 @@ def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
     return PeerRunnable(
         lambda: session.run_with_iobinding(binding), lambda _: binding.copy_outputs_to_cpu()
     )
-
-
-def open_session(model: str, threads: int) -> Any:
-    """onnxruntime's session on its own CPU provider."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def openvino_model(model: str, inputs: str, threads: int) -> Any:

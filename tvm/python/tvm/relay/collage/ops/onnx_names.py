@@ -75,6 +75,11 @@ def plainly_named(model: onnx.ModelProto) -> onnx.ModelProto:
     return plain
 
 
+def own_opset(model: onnx.ModelProto, default: int) -> int:
+    """Return the version of ONNX's own operators that a model names."""
+    return next((each.version for each in model.opset_import if not each.domain), default)
+
+
 def domains(graph: onnx.GraphProto) -> Iterator[str]:
     """Yield the domains of the operators in a graph and its bodies."""
     for each in graphs_in(graph):

@@ -26,7 +26,9 @@ from tvm import relay, te
 from tvm.relay.op import op as registry
 
 from ..errors import UnsupportedOpError
+from ..relay_util.walk import tensors_of
 from .onnx_names import count_nodes
+from .register import register
 
 # Nodes of more inputs than this are refused.
 _MOST_OPERANDS = 32
@@ -47,8 +49,6 @@ OWN, AWAKE, SHARED, NONE = 0, 1, 2, 3
 # since the last run, a part took longer on two cores by about what ten to thirty operators lose by
 # waking the shared ones (commit 90e23156 measured it).
 _FEW_OPERATORS = 8
-# Of TVM's kinds of conversion to mixed precision (relay/transform/mixed_precision.py).
-_NEVER = 2
 
 
 def onnx_node(
@@ -91,8 +91,7 @@ def is_file(attrs: tvm.ir.Attrs) -> bool:
 
 def library_version() -> str:
     """Return the name and version of the library that TVM's code calls for a node."""
-    version = tvm.get_global_func("collage.onnx_model.version")(LIBRARY)
-    return f"{LIBRARY} {version}"
+    return f"{LIBRARY} {tvm.get_global_func('collage.onnx_model.version')(LIBRARY)}"
 
 
 def threads_of(model: onnx.ModelProto) -> int:
@@ -109,7 +108,7 @@ def _type_of(types: Sequence[tvm.ir.Type], attrs: tvm.ir.Attrs) -> Any:
 
 
 def _compute(attrs: tvm.ir.Attrs, inputs: Sequence[tvm.te.Tensor], out_type: tvm.ir.Type) -> Any:
-    fields = out_type.fields if isinstance(out_type, relay.TupleType) else [out_type]
+    fields = tensors_of(out_type)
     tensors = te.extern(
         [_extents(field) for field in fields],
         list(inputs),
@@ -159,35 +158,7 @@ def _shapes(attrs: tvm.ir.Attrs, inputs: Sequence[tvm.te.Tensor], ranks: Sequenc
     return [vectors] if len(ranks) == 1 else vectors
 
 
-def _schedule(_attrs: tvm.ir.Attrs, results: Sequence[Any], _target: tvm.target.Target) -> Any:
-    return te.create_schedule([result.op for result in results])
-
-
-def _register(name: str, num_inputs: int) -> None:
-    @tvm.target.override_native_generic_func(f"{name}.strategy")
-    def strategy(
-        _attrs: tvm.ir.Attrs,
-        _inputs: Sequence[tvm.te.Tensor],
-        _out_type: tvm.ir.Type,
-        _target: tvm.target.Target,
-    ) -> Any:
-        implementations = registry.OpStrategy()
-        implementations.add_implementation(_compute, _schedule, name=f"{name}.cpu")
-        return implementations
-
-    registry.register(name, "A node of an ONNX model that Relay has no operators for.")
-    operator = registry.get(name)
-    operator.set_num_inputs(num_inputs)
-    for index in range(num_inputs):
-        operator.add_argument(f"input_{index}", "Tensor", "See tvm.relay.collage.ops.onnx_node.")
-    operator.set_attrs_type_key("DictAttrs")
-    operator.add_type_rel(name, _type_of)
-    operator.set_support_level(10)
-    registry.register_pattern(name, registry.OpPattern.OPAQUE)
-    registry.register_mixed_precision_conversion(name, lambda *_: [_NEVER, "float32", "float32"])
-    registry.register_strategy(name, strategy)
-    registry.register_shape_func(name, True, _shapes)
-
-
 for _count, _name in enumerate(NAMES):
-    _register(_name, _count)
+    operands = [f"input_{i}" for i in range(_count)]
+    register(_name, operands, _type_of, compute_for=lambda _target: _compute)
+    registry.register_shape_func(_name, True, _shapes)

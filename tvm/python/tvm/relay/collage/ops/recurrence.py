@@ -21,19 +21,18 @@ Test: ops/test_recurrence.py
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tvm
 from tvm import relay, te
 from tvm.relay.op import op as registry
 
-from .recurrence_kernel import Registers, kernel, registers_of
+from .recurrence_kernel import kernel, registers_of
 from .recurrent_layer import KINDS, Recurrence
+from .register import register
 
-# Of TVM's kinds of conversion to mixed precision (relay/transform/mixed_precision.py): the kernels
-# are float32's.
-_NEVER = 2
+_OPERANDS = ("projected", "weights", "bias", "lengths", "state", "cell")
 
 
 def recurrence(what: Recurrence, *operands: Any) -> Any:
@@ -72,55 +71,25 @@ def _type_of(kind: str, types: Sequence[tvm.ir.Type], attrs: tvm.ir.Attrs) -> An
     return relay.TupleType([relay.TensorType([steps, *states[0].shape]), *states])
 
 
-def _compute(
-    kind: str,
-    registers: Registers,
-    attrs: tvm.ir.Attrs,
-    inputs: Sequence[tvm.te.Tensor],
-    out_type: tvm.ir.Type,
-) -> Any:
-    return te.extern(
-        [list(field.shape) for field in out_type.fields],
-        list(inputs),
-        functools.partial(kernel, Recurrence.of(kind, attrs), registers),
-        dtype=[field.dtype for field in out_type.fields],
-        name=kind.lower(),
+def _compute_for(kind: str, target: tvm.target.Target) -> Callable[..., Sequence[te.Tensor]]:
+    def compute(
+        attrs: tvm.ir.Attrs, inputs: Sequence[te.Tensor], out_type: tvm.ir.Type
+    ) -> Sequence[te.Tensor]:
+        return te.extern(
+            [list(field.shape) for field in out_type.fields],
+            list(inputs),
+            functools.partial(kernel, Recurrence.of(kind, attrs), registers_of(target)),
+            dtype=[field.dtype for field in out_type.fields],
+            name=kind.lower(),
+        )
+
+    return compute
+
+
+for _kind, _what in KINDS.items():
+    register(
+        _what.operator,
+        _OPERANDS[: 4 + _what.states],
+        functools.partial(_type_of, _kind),
+        compute_for=functools.partial(_compute_for, _kind),
     )
-
-
-def _schedule(_attrs: tvm.ir.Attrs, results: Sequence[Any], _target: tvm.target.Target) -> Any:
-    return te.create_schedule([result.op for result in results])
-
-
-def _register(kind: str) -> None:
-    name = KINDS[kind].operator
-
-    @tvm.target.override_native_generic_func(f"{name}.strategy")
-    def strategy(
-        _attrs: tvm.ir.Attrs,
-        _inputs: Sequence[tvm.te.Tensor],
-        _out_type: tvm.ir.Type,
-        target: tvm.target.Target,
-    ) -> Any:
-        implementations = registry.OpStrategy()
-        compute = functools.partial(_compute, kind, registers_of(target))
-        implementations.add_implementation(compute, _schedule, name=f"{name}.cpu")
-        return implementations
-
-    registry.register(name, f"All steps of a layer of kind {kind} behind its inputs' projection.")
-    operator = registry.get(name)
-    every = ("projected", "weights", "bias", "lengths", "state", "cell")
-    operands = every[: 4 + KINDS[kind].states]
-    operator.set_num_inputs(len(operands))
-    for operand in operands:
-        operator.add_argument(operand, "Tensor", "See tvm.relay.collage.ops.recurrence.")
-    operator.set_attrs_type_key("DictAttrs")
-    operator.add_type_rel(name, functools.partial(_type_of, kind))
-    operator.set_support_level(10)
-    registry.register_pattern(name, registry.OpPattern.OPAQUE)
-    registry.register_mixed_precision_conversion(name, lambda *_: [_NEVER, "float32", "float32"])
-    registry.register_strategy(name, strategy)
-
-
-for _kind in KINDS:
-    _register(_kind)

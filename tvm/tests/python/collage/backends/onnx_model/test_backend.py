@@ -4,6 +4,7 @@
 A library that is not installed is skipped, with the reason that `available()` gives.
 """
 
+import functools
 import json
 import os
 import re
@@ -14,12 +15,13 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+import onnx_nets
 import pytest
 import tvm
 import tvm_forks
 from onednn_nets import assert_close, build, constant, function_of, random_inputs, reference, run
 from onnx import helper
-from onnx_cases import f, typed
+from onnx_cases import f, run_part, typed
 from relay_text import partition
 from tvm import relay
 from tvm.relay.collage.backends import (
@@ -28,6 +30,7 @@ from tvm.relay.collage.backends import (
     greedy_partition,
 )
 from tvm.relay.collage.measure import deployable_module
+from tvm.relay.collage.ops.onnx_session import PLAIN_DTYPES
 from tvm.relay.collage.relay_util.external import mark_lone_part, on_one_thread
 
 NAMES = ("onnxruntime", "openvino")
@@ -41,17 +44,15 @@ def backend(request):
     return request.param
 
 
-def small_net():
-    x = relay.var("x", shape=(1, 3, 16, 16))
-    out = relay.nn.conv2d(x, constant(1, 8, 3, 3, 3), padding=1, channels=8, kernel_size=(3, 3))
-    out = relay.nn.relu(relay.nn.bias_add(out, constant(2, 8)))
-    out = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out))
-    return function_of(relay.nn.softmax(relay.nn.dense(out, constant(3, 5, 8))))
-
-
 @pytest.fixture(scope="module")
 def net():
-    function = small_net()
+    def body(x):
+        out = relay.nn.conv2d(x, constant(1, 8, 3, 3, 3), (1, 1), (1, 1))
+        out = relay.nn.relu(relay.nn.bias_add(out, constant(2, 8)))
+        out = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(out))
+        return relay.nn.softmax(relay.nn.dense(out, constant(3, 5, 8)))
+
+    function = typed([f(1, 3, 16, 16)], body)
     inputs = random_inputs(function)
     return function, inputs, reference(function, inputs)
 
@@ -84,10 +85,9 @@ IN_INTEGERS = {
 }
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int64"])
-@pytest.mark.parametrize("is_folded", [False, True])
-def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded):
-    """Operands from outside, and constants, which the libraries fold in other ways."""
+@functools.cache
+def large_integers(dtype, is_folded):
+    """A function of all these ops, its inputs, and what TVM gives."""
     bodies, inputs = [], {}
     for name, (op, operands) in {**IN_FLOAT32, **IN_INTEGERS}.items():
         arguments = []
@@ -100,11 +100,18 @@ def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded)
                 arguments.append(relay.var(f"{name}_{i}", shape=array.shape, dtype=dtype))
         bodies.append(op(*arguments))
     function = function_of(relay.Tuple(bodies))
+    return function, inputs, reference(function, inputs)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("is_folded", [False, True])
+def test_integers_beyond_float32_are_right_or_refused(backend, dtype, is_folded):
+    """Operands from outside, and constants, which the libraries fold in other ways."""
+    function, inputs, wanted = large_integers(dtype, is_folded)
     placed = greedy_partition(tvm.IRModule.from_expr(function), backend)
     with_tvm = set(re.findall(r" ([a-z_.]+)\(", placed["main"].astext(show_meta_data=False)))
     refused = set(IN_FLOAT32) if backend == "openvino" else set()
     assert with_tvm - {"fn"} == refused
-    wanted = reference(function, inputs)
     for name, got, right in zip([*IN_FLOAT32, *IN_INTEGERS], run(build(placed), inputs), wanted):
         np.testing.assert_array_equal(got, right, err_msg=name)
 
@@ -125,13 +132,24 @@ def test_integers_are_compared_with_small_constants(backend, dtype):
         np.testing.assert_array_equal(got, right, err_msg=name)
 
 
-@pytest.mark.parametrize("constant", [2**24, -(2**24), [0] * 17])
-def test_openvino_compares_no_integers_with_other_constants(constant):
-    x = relay.var("x", shape=(17,), dtype="int64")
-    compared = relay.less(x, relay.const(np.array(constant), "int64"))
-    function = relay.transform.InferType()(tvm.IRModule.from_expr(compared))["main"]
-    reason = get_backend("openvino").op_predicates["less"].with_reason(function.body)
-    assert "cannot run less: dtype=int64: it computes them in float32" in reason
+def beside(constant, op=relay.less, dtype="int64"):
+    """A call with a constant."""
+    x = (dtype, np.shape(constant) or (4,))
+    return typed([x], lambda x: op(x, relay.const(np.array(constant), dtype)))
+
+
+@pytest.mark.parametrize("name", ["openvino", "openvino_bf16"])
+@pytest.mark.parametrize(
+    "function",
+    [*map(beside, (2**24, -(2**24), [0] * 17)), beside(2, relay.divide, "int32")],
+    ids=["large", "small", "many", "divide"],
+)
+def test_why_openvino_computes_no_integers(name, function):
+    op, dtype = function.body.op.name, function.params[0].checked_type.dtype
+    why = f"{name} cannot run {op}: dtype={dtype}: it computes them in float32"
+    assert why in get_backend(name).op_predicates[op].with_reason(function.body)
+    with pytest.raises(UnsupportedOpError, match=why):
+        get_backend(name).compile(function.with_attr("global_symbol", "part"))
 
 
 def test_quotients_of_integers_are_truncated_or_refused(backend):
@@ -139,17 +157,6 @@ def test_quotients_of_integers_are_truncated_or_refused(backend):
     body = relay.divide(*(relay.const(array) for array in signs))
     placed = greedy_partition(tvm.IRModule.from_expr(relay.Function([], body)), backend)
     assert run(build(placed), {})[0].tolist() == [3, -3, -3, 3]
-
-
-@pytest.mark.parametrize("name", ["openvino", "openvino_bf16"])
-def test_why_openvino_divides_no_integers(name):
-    x = relay.var("x", shape=(4,), dtype="int32")
-    mod = tvm.IRModule.from_expr(relay.Function([x], relay.divide(x, relay.const(2))))
-    function = relay.transform.InferType()(mod)["main"]
-    reason = get_backend(name).op_predicates["divide"].with_reason(function.body)
-    assert "cannot run divide: dtype=int32: it computes them in float32" in reason
-    with pytest.raises(UnsupportedOpError, match=f"{name} cannot run divide: dtype=int32"):
-        get_backend(name).compile(function.with_attr("global_symbol", "part"))
 
 
 COUNT_THREADS = """
@@ -227,31 +234,18 @@ def _inputs_and_outputs():
 def test_inputs_and_outputs(backend, case):
     params, body, inputs, wanted = _inputs_and_outputs()[case]
     mod = tvm.IRModule.from_expr(relay.Function(params, body))
-    function = relay.transform.InferType()(mod)["main"].with_attr("global_symbol", "part")
-    outputs = [tvm.nd.array(np.full((2, 3), 7, "float32")) for _ in wanted]
-    get_backend(backend).compile(function)["part"](*map(tvm.nd.array, inputs), *outputs)
-    assert_close([output.numpy() for output in outputs], wanted)
-
-
-PLAIN_TYPES = (
-    *("float16", "float32", "float64", "int8", "int16", "int32", "int64"),
-    *("uint8", "uint16", "uint32", "uint64", "bool"),
-)
+    function = relay.transform.InferType()(mod)["main"]
+    assert_close(run_part(backend, function, inputs), wanted)
 
 
 def _model_of(node, dtype, shape):
     """Its bytes: one operator of input_0, whose result has the same type and shape."""
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    ends = [helper.make_tensor_value_info(name, kind, shape) for name in ("input_0", "output_0")]
-    model = helper.make_model(
-        helper.make_graph([node], "net", ends[:1], ends[1:]),
-        opset_imports=[helper.make_opsetid("", 17)],
-    )
-    model.ir_version = 8
-    return bytearray(model.SerializeToString())
+    ends = [[(name, shape, kind)] for name in ("input_0", "output_0")]
+    return bytearray(onnx_nets.model([node], *ends, opset=17).SerializeToString())
 
 
-@pytest.mark.parametrize("dtype", PLAIN_TYPES)
+@pytest.mark.parametrize("dtype", sorted(PLAIN_DTYPES))
 @pytest.mark.parametrize("shape", [(), (3, 2)])
 def test_models_have_inputs_and_outputs_of_all_plain_types(backend, dtype, shape):
     attrs = {"perm": range(len(shape))} if shape else {}
@@ -293,7 +287,7 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     """So that a user can look at what runs, e.g. in Netron."""
     function, _, _ = net
     mod = partitioned(function, backend)
-    symbol = next(v.name_hint for v in mod.get_global_vars() if v.name_hint != "main")
+    (symbol,) = (v for v in mod.get_global_vars() if v.name_hint != "main")
     module = get_backend(backend).compile(mod[symbol])
     assert f"{backend}: ONNX model of" in module.get_source()
     model = onnx.load_model_from_string(bytes(module["get_onnx"]()))
@@ -301,48 +295,55 @@ def test_the_source_of_the_module_is_the_model(backend, net):
     assert list(module["get_const_vars"]()) == []
 
 
-def test_a_loaded_model_is_in_memory_once(backend, net, tmp_path):
+@pytest.fixture(scope="module")
+def library(net, tmp_path_factory):
+    """What makes the path of a library in a file from a backend and marks of the module, once."""
+
+    @functools.cache
+    def make(backend, *marks):
+        mod = partitioned(net[0], backend)
+        for mark in marks:
+            mod = mark(mod)
+        built = build(mod)
+        assert not built.get_params(), "weights live in the partition"
+        run(built, net[1])
+        path = str(tmp_path_factory.mktemp("library") / "net.so")
+        built.export_library(path)  # what was built here keeps the model, also when it has run
+        return path
+
+    return make
+
+
+def test_a_loaded_model_is_in_memory_once(backend, net, library):
     """It can be looked at until it runs; then the library that runs it has the weights."""
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    built = build(partitioned(function, backend))
-    assert not built.get_params(), "weights live in the partition"
-    run(built, inputs)
-    built.export_library(path)  # what was built here keeps the model, also when it has run
-    loaded = tvm.runtime.load_module(path)
+    _, inputs, wanted = net
+    loaded = tvm.runtime.load_module(library(backend))
     part = _module_of_kind(loaded, "collage.onnx_model")
     assert onnx.load_model_from_string(bytes(part["get_onnx"]())).graph.node
     for _ in range(2):
         assert_close(run(loaded, inputs), wanted)
-    assert f"{backend}: ONNX model of" in part.get_source()
+    source = part.get_source()
+    assert f"{backend}: ONNX model of" in source
+    assert "computes alone" not in source and "on one thread" not in source
     with pytest.raises(ValueError, match="loaded from a library and has run.*load the library ag"):
         part["get_onnx"]()
 
 
-def test_a_model_that_is_all_of_a_plan_computes_alone_after_loading_too(backend, net, tmp_path):
-    """Its library's threads may then wait for the next call awake, as they do by themselves."""
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    mod = partitioned(function, backend)
-    build(mark_lone_part(mod)).export_library(path)
-    loaded = tvm.runtime.load_module(path)
-    assert "which computes alone" in _module_of_kind(loaded, "collage.onnx_model").get_source()
+@pytest.mark.parametrize(
+    "marks, says",
+    [
+        ([mark_lone_part], "which computes alone"),
+        ([mark_lone_part, on_one_thread], "on one thread"),
+    ],
+)
+def test_a_mark_of_a_whole_plan_counts_after_loading_too(backend, net, library, marks, says):
+    """Its library's threads may wait for the next call awake, as they do by themselves, or only
+    that of the caller computes."""
+    _, inputs, wanted = net
+    loaded = tvm.runtime.load_module(library(backend, *marks))
+    assert says in _module_of_kind(loaded, "collage.onnx_model").get_source()
     for _ in range(3):
         assert_close(run(loaded, inputs), wanted)
-    beside = _module_of_kind(build(mod).lib, "collage.onnx_model")
-    assert "computes alone" not in beside.get_source()
-
-
-def test_a_model_of_a_plan_on_one_thread_runs_on_it_after_loading_too(backend, net, tmp_path):
-    function, inputs, wanted = net
-    path = str(tmp_path / "net.so")
-    mod = partitioned(function, backend)
-    build(on_one_thread(mark_lone_part(mod))).export_library(path)
-    loaded = tvm.runtime.load_module(path)
-    assert "on one thread" in _module_of_kind(loaded, "collage.onnx_model").get_source()
-    assert_close(run(loaded, inputs), wanted)
-    usual = _module_of_kind(build(mod).lib, "collage.onnx_model")
-    assert "on one thread" not in usual.get_source()
 
 
 # Found before the pool's own function, as it is preloaded.
@@ -360,19 +361,17 @@ for _ in range(2):
 
 
 @pytest.mark.parametrize("is_lone", [False, True], ids=["beside others", "alone"])
-def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone, net, tmp_path):
+def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone, library, tmp_path):
     """Those of onnxruntime sleep, but where nothing else computes."""
     if not shutil.which("cc"):
         pytest.skip("no C compiler")
-    listener, library = tmp_path / "listener.so", tmp_path / "net.so"
+    listener, marks = tmp_path / "listener.so", [mark_lone_part] if is_lone else []
     subprocess.run(
         ["cc", "-x", "c", "-", "-shared", "-fPIC", "-o", listener],
         input=LISTENER, text=True, check=True,
     )  # fmt: skip
-    mod = partitioned(net[0], backend)
-    build(mark_lone_part(mod) if is_lone else mod).export_library(str(library))
     done = subprocess.run(
-        [sys.executable, "-c", RUN_TWICE, str(library)],
+        [sys.executable, "-c", RUN_TWICE, library(backend, *marks)],
         env={**os.environ, "LD_PRELOAD": str(listener), "TVM_NUM_THREADS": "2"},
         capture_output=True,
         text=True,
@@ -385,12 +384,10 @@ def test_the_pool_is_told_of_threads_that_may_turn_after_a_run(backend, is_lone,
 
 def test_a_part_of_few_operators_says_that_its_threads_are_shared(backend):
     def source(length):
-        out = relay.var("x", shape=(4, 4))
-        for _ in range(length):
-            out = relay.tanh(out)
-        mod = relay.transform.InferType()(tvm.IRModule.from_expr(out))
-        function = mod["main"].with_attr("global_symbol", "part")
-        return get_backend(backend).compile(function).get_source()
+        many = lambda x: functools.reduce(lambda y, _: relay.tanh(y), range(length), x)  # noqa: E731
+        function = typed([f(4, 4)], many)
+        part = function.with_attr("global_symbol", "part")
+        return get_backend(backend).compile(part).get_source()
 
     assert "on shared threads" in source(7) and "on shared threads" not in source(8)
 
@@ -473,13 +470,11 @@ def test_openvino_is_asked_for_its_numbers_of_types(tmp_path):
 
 
 def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):
-    x = relay.var("x", shape=(2, 3))
-    function = function_of(relay.exp(relay.round(relay.exp(x))))
+    function = typed([f(2, 3)], lambda x: relay.exp(relay.round(relay.exp(x))))
     mod = greedy_partition(tvm.IRModule.from_expr(function), backend)
     assert "round" in mod["main"].astext()
     assert len(mod.get_global_vars()) == 3
-    assert_close(run(build(mod), {"x": np.ones((2, 3), "float32")}), [np.full((2, 3), np.exp(3))])
-    function = relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    assert_close(run(build(mod), {"x0": np.ones((2, 3), "float32")}), [np.full((2, 3), np.exp(3))])
     with pytest.raises(UnsupportedOpError, match=f"{backend} cannot run round"):
         get_backend(backend).compile(function.with_attr("global_symbol", "part"))
 
@@ -487,9 +482,7 @@ def test_an_op_that_is_not_in_the_table_stays_with_tvm(backend):
 def test_the_pass_places_a_whole_net(backend, net):
     """With a library that always wins, one region is the whole plan."""
     function, inputs, wanted = net
-    mod = tvm.IRModule.from_expr(function)
-
-    mod = relay.transform.InferType()(mod)
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
     placed = partition(mod, [tvm.target.Target(backend)], {"llvm": 1000, backend: 1})
     names = [var.name_hint for var in placed.get_global_vars()]
     assert len(names) == 2 and any(backend in name for name in names)

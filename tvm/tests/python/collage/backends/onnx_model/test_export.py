@@ -10,25 +10,27 @@ import pytest
 import tvm
 from onnx_cases import (
     CASES,
-    all_cases,
     arrays,
+    cases_together,
     f,
+    halved,
     i,
     nn,
     results_of_tvm,
-    run_all,
+    run_part,
     typed,
     variables,
 )
+from onnx_one_node import by_onnxruntime
 from tvm import relay
-from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
+from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.onnx_model import EXPORTED_OPS, export_function, why_not_exported
 from tvm.relay.collage.backends.onnx_model.builder import GraphBuilder
 from tvm.relay.collage.backends.onnx_model.ops_opaque import OPAQUE
 from tvm.relay.collage.backends.onnx_model.ops_quantised import QUANTISED
 from tvm.relay.collage.relay_util.walk import nodes_of
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 
 # Name -> (types, function, what the refusal names).
@@ -111,68 +113,37 @@ REFUSED = {
 }  # fmt: skip
 
 
-def run(model, inputs):
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, {f"input_{n}": array for n, array in enumerate(inputs)})
+def test_the_model_of_every_op_is_one_of_onnx():
+    function, _ = cases_together({name: types for name, (types, _) in CASES.items()})
+    onnx.checker.check_model(export_function(function), full_check=True)
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_an_op_in_onnxruntime_gives_what_it_gives_in_tvm(name):
-    types, build = CASES[name]
-    model = export_function(typed(types, build))
-    onnx.checker.check_model(model, full_check=True)
-    (result,) = run(model, arrays(types))
-    expected = results_of_tvm()[name]
-    assert result.dtype == expected.dtype and result.shape == expected.shape
-    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
-def test_every_op_gives_what_it_gives_in_tvm(backend):
-    if reason := get_backend(backend).available():
-        pytest.skip(reason)
-    mod, inputs = all_cases()
-    placed = greedy_partition(mod, backend)
-    body = placed["main"].astext(show_meta_data=False)
-    assert "nn." not in body, "all of it is the backend's"
-    got = run_all(placed, inputs)
-    for name, value in results_of_tvm().items():
-        np.testing.assert_allclose(got[name], value, rtol=1e-4, atol=1e-5, err_msg=name)
-
-
-def _halved(name):
-    """The case in float16 as a part, and its inputs; None where it holds float32 by itself."""
-    types, build = CASES[name]
-    halves = [("float16" if kind in ("float32", "positive") else kind, s) for kind, s in types]
+def _is_taken(backend, name, types):
+    """Whether the predicates take the case; all of it or nothing is TVM's."""
     try:
-        function = typed(halves, build).with_attr("global_symbol", "part")
+        function = typed(types, CASES[name][1])
     except tvm.TVMError:
-        return None
-    kinds = [variable.checked_type.dtype for variable in function.params]
-    return function, [a.astype(k) for a, k in zip(arrays(types), kinds, strict=True)]
+        return False  # it holds float32 by itself
+    predicates = get_backend(backend).op_predicates
+    calls = nodes_of(function.body, relay.Call)
+    return all(predicates[call.op.name].with_reason(call) is True for call in calls)
 
 
-HALVES = [
-    name for name in CASES if any(kind in ("float32", "positive") for kind, _ in CASES[name][0])
-]
-
-
+@pytest.mark.parametrize(
+    "types_of, rtol, atol", [(lambda name: CASES[name][0], 1e-4, 1e-5), (halved, 2e-2, 2e-2)]
+)
 @pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
-@pytest.mark.parametrize("name", HALVES)
-def test_an_op_in_float16_gives_what_it_gives_in_float32(backend, name):
+def test_every_op_gives_what_it_gives_in_tvm(backend, types_of, rtol, atol):
+    """In float32 and in float16."""
     if reason := get_backend(backend).available():
         pytest.skip(reason)
-    case = _halved(name)
-    if case is None:
-        pytest.skip("its types are its own")
-    function, inputs = case
-    expected = results_of_tvm()[name]
-    kind = function.body.checked_type
-    result = tvm.nd.empty([int(extent) for extent in kind.shape], kind.dtype)
-    module = get_backend(backend).compile(function)
-    module["part"](*map(tvm.nd.array, inputs), result)
-    wanted = expected.astype(kind.dtype)
-    np.testing.assert_allclose(result.numpy(), wanted, rtol=2e-2, atol=2e-2)
+    taken = {n: types_of(n) for n in CASES if _is_taken(backend, n, types_of(n))}
+    assert len(taken) > len(CASES) * 0.8
+    function, inputs = cases_together(taken)
+    results = run_part(backend, function, inputs.values())
+    for name, result in zip(taken, results, strict=True):
+        expected = results_of_tvm()[name].astype(result.dtype)
+        np.testing.assert_allclose(result, expected, rtol=rtol, atol=atol, err_msg=name)
 
 
 REDUCTIONS = ["sum", "mean", "max", "min", "prod", "variance"]
@@ -186,7 +157,7 @@ def test_an_empty_list_of_axes_is_all_axes(name, keep):
     types = [f(2, 3)]
     model = export_function(typed(types, lambda x: getattr(relay, name)(x, [], keep)))
     (data,) = arrays(types)
-    (result,) = run(model, [data])
+    (result,) = by_onnxruntime(model, [data])
     wanted = getattr(np, name.replace("variance", "var"))(data, keepdims=keep)
     assert result.shape == np.shape(wanted)
     np.testing.assert_allclose(result, wanted, rtol=1e-5)
@@ -214,45 +185,41 @@ def test_what_is_not_exported_is_named(name):
 
 
 def test_a_dynamic_shape_is_refused():
-    x = relay.var("x", shape=(relay.Any(), 3))
-    function = relay.transform.InferType()(tvm.IRModule.from_expr(relay.exp(x)))["main"]
     with pytest.raises(UnsupportedOpError, match="dynamic"):
-        export_function(function)
+        export_function(typed([f(relay.Any(), 3)], relay.exp))
 
 
 def test_composites_tuples_and_constants():
     """A composite is seen through, equal nodes are one, results of a tuple keep their order."""
-    x = relay.var("x", shape=(2, 3))
     inner = relay.var("inner", shape=(2, 3))
     composite = relay.Function([inner], nn.relu(inner + relay.const(1.0)))
     composite = composite.with_attr("Composite", "any.add_relu")
-    pair = relay.Tuple([relay.Call(composite, [x]), relay.exp(x), relay.exp(x)])
-    body = relay.Tuple([relay.TupleGetItem(pair, 1), relay.TupleGetItem(pair, 0), pair.fields[2]])
-    function = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))[
-        "main"
-    ]
+
+    def body(x):
+        pair = relay.Tuple([relay.Call(composite, [x]), relay.exp(x), relay.exp(x)])
+        return relay.Tuple(
+            [relay.TupleGetItem(pair, 1), relay.TupleGetItem(pair, 0), pair.fields[2]]
+        )
+
+    function = typed([f(2, 3)], body)
     model = export_function(function)
     assert sorted(node.op_type for node in model.graph.node) == [
         "Add", "Exp", "Identity", "Identity", "Identity", "Relu",
     ]  # fmt: skip
     (data,) = arrays([f(2, 3)])
-    first, second, third = run(model, [data])
+    first, second, third = by_onnxruntime(model, [data])
     np.testing.assert_allclose(first, np.exp(data), rtol=1e-5)
     np.testing.assert_allclose(second, np.maximum(data + 1, 0), rtol=1e-6)
     np.testing.assert_array_equal(first, third)
 
 
 def test_a_deep_function_needs_no_recursion():
-    x = relay.var("x", shape=(2,))
-    body = x
-    for _ in range(3000):
-        body = relay.exp(relay.negative(body))
-    function = relay.Function([x], body)
-    assert len(export_function(_infer_deep(function)).graph.node) == 6001
+    def deep(x):
+        for _ in range(1500):
+            x = relay.exp(relay.negative(x))
+        return x
 
-
-def _infer_deep(function):
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function))["main"]
+    assert len(export_function(typed([f(2)], deep)).graph.node) == 3001
 
 
 def test_weights_are_in_the_model():

@@ -2,16 +2,19 @@
 """Models in bytes as parts of onnxruntime and OpenVINO: what is written of them, and its results
 beside those of a float run in numpy."""
 
+import functools
+
 import numpy as np
 import onnx
 import pytest
 import tvm
-from onnx_cases import f, i, typed
+from onnx_cases import f, i, run_part, typed
+from onnx_one_node import by_onnxruntime
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.onnx_model import export_function, why_not_exported
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 qnn = relay.qnn.op
 nn = relay.nn
 TIES = np.array([0.5, 1.5, 2.5, -0.5, -1.5, 126.5, 1e9, -1e9], "float32")
@@ -36,21 +39,13 @@ def dequantised(x, scale=0.1, zero=3, axis=-1):
     return qnn.dequantize(x, number(scale), number(zero, "int32"), axis)
 
 
-def run(backend, function, inputs):
-    kind = function.body.checked_type
-    result = tvm.nd.empty([int(extent) for extent in kind.shape], kind.dtype)
-    module = get_backend(backend).compile(function.with_attr("global_symbol", "part"))
-    module["part"](*map(tvm.nd.array, inputs), result)
-    return result.numpy()
-
-
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_floats_become_bytes_as_onnx_has_it(backend, dtype):
     """Halves go to the even number, and what is beyond a byte to its end."""
     function = typed([f(8)], lambda x: quantised(x, 1.0, 2, dtype))
     limits = np.iinfo(dtype)
     wanted = np.clip(np.rint(TIES.astype("float64")) + 2, limits.min, limits.max)
-    np.testing.assert_array_equal(run(backend, function, [TIES]), wanted.astype(dtype))
+    np.testing.assert_array_equal(run_part(backend, function, [TIES])[0], wanted.astype(dtype))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32"])
@@ -59,7 +54,7 @@ def test_bytes_become_floats_by_channel(backend, dtype):
     function = typed([(dtype, (3, 2))], lambda x: dequantised(x, [0.5, 0.25], zeros, 1))
     data = np.arange(6).reshape(3, 2).astype(dtype)
     wanted = (data.astype("float32") - zeros) * np.array([0.5, 0.25], "float32")
-    np.testing.assert_array_equal(run(backend, function, [data]), wanted)
+    np.testing.assert_array_equal(run_part(backend, function, [data])[0], wanted)
 
 
 def layer(kind):
@@ -124,12 +119,8 @@ def test_a_layer_of_bytes_is_right_to_a_step(backend, kind):
     function = quantised_layer(kind)
     shape = [int(extent) for extent in function.params[0].checked_type.shape]
     data = np.random.default_rng(1).standard_normal(shape).astype("float32")
-    got = run(backend, function, [data]).astype(int)
-    in_floats = ort.SessionOptions()  # each node by itself
-    in_floats.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    model = export_function(function).SerializeToString()
-    session = ort.InferenceSession(model, in_floats, providers=["CPUExecutionProvider"])
-    (wanted,) = session.run(None, {"input_0": data})
+    got = run_part(backend, function, [data])[0].astype(int)
+    (wanted,) = by_onnxruntime(export_function(function), [data], is_optimized=False)
     assert np.abs(got - wanted.astype(int)).max() <= 1
     assert len(np.unique(got)) > 8, "not all of it is beyond a byte"
 
@@ -149,18 +140,23 @@ MOVES = {
 }
 
 
+def all_moves(x):
+    return relay.Tuple([move(x) for move in MOVES.values()])
+
+
+@functools.cache
+def moves_by_tvm():
+    plain = tvm.IRModule.from_expr(typed([("int32", (3, 4))], all_moves))
+    return relay.create_executor("graph", plain, tvm.cpu(), "llvm").evaluate()
+
+
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
-@pytest.mark.parametrize("name", MOVES)
-def test_bytes_are_moved(backend, name, dtype):
+def test_bytes_are_moved(backend, dtype):
     data = np.random.default_rng(0).integers(0, 255, (3, 4)).astype(dtype)
-    wanted = run_plainly(typed([("int32", (3, 4))], MOVES[name]), data.astype("int32"))
-    got = run(backend, typed([(dtype, (3, 4))], MOVES[name]), [data])
-    np.testing.assert_array_equal(got.astype("int32"), wanted.astype("int32"))
-
-
-def run_plainly(function, data):
-    mod = tvm.IRModule.from_expr(function)
-    return relay.create_executor("graph", mod, tvm.cpu(), "llvm").evaluate()(data).numpy()
+    wanted = [each.numpy() for each in moves_by_tvm()(data.astype("int32"))]
+    found = run_part(backend, typed([(dtype, (3, 4))], all_moves), [data])
+    for name, ours, theirs in zip(MOVES, found, wanted, strict=True):
+        np.testing.assert_array_equal(ours.astype("int32"), theirs.astype("int32"), err_msg=name)
 
 
 REFUSED = {

@@ -5,11 +5,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx_cases import arrays, f, layer, typed
+from onnx_one_node import by_onnxruntime
 from tvm import relay
 from tvm.relay.collage.backends.onnx_model import export_function
 from tvm.relay.collage.ops import KINDS
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 # Steps, batch and units as onnx_cases.layer has them; the width of the inputs is another one.
 STEPS, BATCH, UNITS, WIDTH = 4, 2, 3, 5
@@ -19,21 +20,23 @@ def const(*shape, seed=1):
     return relay.const(np.random.default_rng(seed).standard_normal(shape).astype("float32"))
 
 
-def constant_layer(kind, project, direction="forward", lengths=STEPS, **settings):
-    """A function of x (STEPS, BATCH, WIDTH): the layer of what `project` makes of its rows."""
+def layer_of(kind, projected, direction="forward", lengths=STEPS, **settings):
+    """A layer with constants for all but the projected inputs."""
     types, build = layer(kind, direction, **settings)
     shapes = [shape for _, shape in types]
-    operands = [
-        const(*shapes[1], seed=2),
-        const(*shapes[2], seed=3),
-        relay.const(np.full(BATCH, lengths, "int32")),
-        *(relay.const(np.zeros(shape, "float32")) for shape in shapes[4:]),
-    ]
+    zeros = [relay.const(np.zeros(shape, "float32")) for shape in shapes[4:]]
+    steps = relay.const(np.full(BATCH, lengths, "int32"))
+    rows = relay.reshape(projected, shapes[0])
+    return build(rows, const(*shapes[1], seed=2), const(*shapes[2], seed=3), steps, *zeros)
+
+
+def constant_layer(kind, project, direction="forward", lengths=STEPS, **settings):
+    """A function of x (STEPS, BATCH, WIDTH): the layer of what `project` makes of its rows."""
+    _, _, directions, width = layer(kind, direction, **settings)[0][0][1]
 
     def function(x):
-        columns = shapes[0][2] * shapes[0][3]
-        rows = project(relay.reshape(x, (STEPS * BATCH, WIDTH)), columns)
-        return build(relay.reshape(rows, shapes[0]), *operands)
+        rows = project(relay.reshape(x, (STEPS * BATCH, WIDTH)), directions * width)
+        return layer_of(kind, rows, direction, lengths, **settings)
 
     return typed([f(STEPS, BATCH, WIDTH)], function)
 
@@ -53,11 +56,6 @@ def exported(function):
     return model, [node for node in model.graph.node if node.op_type != "Identity"]
 
 
-def results(model, *inputs):
-    session = ort.InferenceSession(model.SerializeToString())
-    return session.run(None, {f"input_{n}": array for n, array in enumerate(inputs)})
-
-
 @pytest.mark.parametrize("project", [dense, biased])
 @pytest.mark.parametrize(
     "kind, direction, settings",
@@ -73,37 +71,24 @@ def test_a_layer_and_its_projection_are_one_node(kind, direction, settings, proj
     assert len(nodes[0].input) == 4  # states at the start that are 0 are left out
     (x,) = arrays([f(STEPS, BATCH, WIDTH)])
     # In two pieces, with the identity as the weights of the layer's inputs.
-    types, build = layer(kind, direction, **settings)
-    front = typed([types[0]], lambda p: _layer_of(kind, p, build, types))
+    shape = layer(kind, direction, **settings)[0][0][1]
+    front = typed([f(*shape)], lambda p: layer_of(kind, p, direction, **settings))
     by_hand, nodes_by_hand = exported(front)
     assert nodes_by_hand[-1].op_type == kind
-    projected = _projected(x, project, types[0][1])
-    np.testing.assert_allclose(
-        results(model, x)[0], results(by_hand, projected)[0], rtol=1e-5, atol=1e-6
-    )
-
-
-def _layer_of(kind, projected, build, types):
-    shapes = [shape for _, shape in types]
-    zeros = [relay.const(np.zeros(shape, "float32")) for shape in shapes[4:]]
-    lengths = relay.const(np.full(BATCH, STEPS, "int32"))
-    return build(projected, const(*shapes[1], seed=2), const(*shapes[2], seed=3), lengths, *zeros)
-
-
-def _projected(x, project, shape):
     columns = shape[2] * shape[3]
     rows = x.reshape(-1, WIDTH) @ const(columns, WIDTH).data.numpy().T
     if project is biased:
         rows = rows + const(columns, seed=4).data.numpy()
-    return rows.reshape(shape)
+    (found, *_), (wanted, *_) = (
+        by_onnxruntime(model, [x]), by_onnxruntime(by_hand, [rows.reshape(shape)]),
+    )  # fmt: skip
+    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-6)
 
 
 def test_a_projection_that_others_use_stays():
     def function(x):
         rows = biased(relay.reshape(x, (STEPS * BATCH, WIDTH)), UNITS)
-        types, build = layer("RNN")
-        states = _layer_of("RNN", relay.reshape(rows, types[0][1]), build, types)
-        return relay.Tuple([states, rows])
+        return relay.Tuple([layer_of("RNN", rows), rows])
 
     _, nodes = exported(typed([f(STEPS, BATCH, WIDTH)], function))
     assert sorted(n.op_type for n in nodes if n.op_type != "Reshape") == ["Gemm", "RNN"]

@@ -5,11 +5,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx_cases import arrays, f, i, nn, typed
+from onnx_one_node import by_onnxruntime
 from tvm import relay
 from tvm.relay.collage.backends.onnx_model import export, export_function
 from tvm.relay.collage.backends.onnx_model.rewrites import PREFERABLE
 
-ort = pytest.importorskip("onnxruntime")
+pytest.importorskip("onnxruntime")
 
 
 def const(*shape, seed=1):
@@ -257,15 +258,6 @@ def operators(model):
     return " ".join(node.op_type for node in model.graph.node if node.op_type != "Identity")
 
 
-def in_onnxruntime(model, inputs):
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = ort.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, {f"input_{n}": array for n, array in enumerate(inputs)})
-
-
 def with_odd_numbers(inputs):
     """The same with a NaN, infinities and zeros of both signs among them."""
     odd = []
@@ -288,7 +280,9 @@ def test_rewritten_where_it_is_equal_and_only_there(name, monkeypatch):
     monkeypatch.setattr(export, "stages", lambda preferred: [])
     plain = export_function(function)
     for inputs in (arrays(types), with_odd_numbers(arrays(types))):
-        (expected,), (result,) = (in_onnxruntime(each, inputs) for each in (plain, written))
+        (expected,), (result,) = (
+            by_onnxruntime(each, inputs, is_optimized=False) for each in (plain, written)
+        )
         assert result.shape == expected.shape and result.dtype == expected.dtype
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 

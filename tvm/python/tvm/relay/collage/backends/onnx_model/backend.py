@@ -4,8 +4,6 @@ Test: backends/onnx_model/test_backend.py."""
 
 from __future__ import annotations
 
-import functools
-
 import tvm
 from onnx import ValueInfoProto, helper
 from tvm import relay
@@ -46,10 +44,11 @@ class OnnxModelBackend(Backend):
     )
 
     def __init__(self) -> None:
-        self.op_predicates = {
-            op: functools.partial(_takes, backend=self.name, floats_alone=self.floats_alone)
-            for op in sorted(EXPORTED_OPS)
-        }
+        self.op_predicates = dict.fromkeys(sorted(EXPORTED_OPS), self.takes)
+
+    def takes(self, call: relay.Call) -> bool | str:
+        """Return True, or why not."""
+        return why_not_exported(call, self.name, self.floats_alone) or True
 
     def version(self) -> str:
         library = tvm.get_global_func("collage.onnx_model.version")(self.name)
@@ -72,9 +71,7 @@ class OnnxModelBackend(Backend):
             )
         create = tvm.get_global_func("collage.onnx_model.create")
         data = bytearray(model.SerializeToString())
-        inputs, outputs = (
-            [_spec(v) for v in row] for row in (model.graph.input, model.graph.output)
-        )
+        inputs, outputs = (list(map(_spec, row)) for row in (model.graph.input, model.graph.output))
         threads = AWAKE if COMPUTES_ALONE in function.attrs else threads_of(model)
         if is_on_one_thread(function):
             threads = NONE
@@ -83,11 +80,6 @@ class OnnxModelBackend(Backend):
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """Return no constants: the model holds them."""
         return {}
-
-
-def _takes(call: relay.Call, backend: str, floats_alone: frozenset[str]) -> bool | str:
-    """Return True, or why not."""
-    return why_not_exported(call, backend, floats_alone) or True
 
 
 def _spec(value: ValueInfoProto) -> str:

@@ -58,6 +58,11 @@ class OnnxNode:
     attrs: dict[str, Any]
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the shape of its first output."""
+        return self.outputs[0].shape
+
+    @property
     def opset(self) -> int:
         """Return the oldest version of ONNX, from OPSET on, that has it."""
         return int(self.attrs.get("opset", OPSET))

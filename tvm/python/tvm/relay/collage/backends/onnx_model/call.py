@@ -18,6 +18,7 @@ from .builder import GraphBuilder, Value
 # The axes of space, by their number, as layouts name them.
 SPACE = {1: "W", 2: "HW", 3: "DHW"}
 FLOATS = ("float32", "float16")
+NUMBERS = (*FLOATS, "int32", "int64")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +41,11 @@ class ExportedCall:
     def dtype(self) -> str:
         """Return the dtype of the first result."""
         return self.results[0][1]
+
+    @property
+    def operands(self) -> list[Value]:
+        """Return the operands, those of tuples one by one."""
+        return [v for value in self.values for v in (value if type(value) is tuple else [value])]
 
     def require(self, condition: object, attribute: str, value: Any) -> None:
         """Refuse the call, naming the attribute and its value, unless the condition holds."""
@@ -75,9 +81,8 @@ class ExportedCall:
 
     def require_dtypes(self, *dtypes: str) -> None:
         """Refuse the call unless all operands have one of these dtypes."""
-        for value in self.values:
-            for each in value if isinstance(value, tuple) else [value]:
-                self.require(each.dtype in dtypes, "dtype", each.dtype)
+        for value in self.operands:
+            self.require(value.dtype in dtypes, "dtype", value.dtype)
 
     def result(self, operator: str, inputs: Sequence[Value | None], **attrs: Any) -> Value:
         """Add the node that gives the call's result."""
@@ -87,10 +92,19 @@ class ExportedCall:
         self, layout: str, operator: str, inputs: Sequence[Value | None], **attrs: Any
     ) -> Value:
         """Add the node that gives the call's result, on NC.. inputs, and bring it into a layout."""
-        plain = "NC" + SPACE[len(layout) - 2]
-        shape = [self.shape[layout.index(axis)] for axis in plain]
-        result = self.graph.node(operator, inputs, shape, self.dtype, **attrs)
-        return self.in_layout(result, plain, layout)
+        result = self.graph.node(operator, inputs, self.plain_shape(layout), self.dtype, **attrs)
+        return self.in_layout(result, "NC" + SPACE[len(layout) - 2], layout)
+
+    def plain_shape(self, layout: str) -> list[int]:
+        """Return the extents of the call's result, which has a layout, in the order NC.."""
+        return [self.shape[layout.index(axis)] for axis in "NC" + SPACE[len(layout) - 2]]
+
+    def image(self, axes: int = 2) -> tuple[str, Value]:
+        """Return the layout of the operand, which has that many axes of space, and it as NC.."""
+        self.require_floats()
+        layout, plain = str(self.attrs.layout), "NC" + SPACE[axes]
+        self.require(sorted(layout) == sorted(plain), "layout", layout)
+        return layout, self.in_layout(self.values[0], layout, plain)
 
     def in_layout(self, value: Value, layout: str, wanted: str) -> Value:
         """Return a value of one layout in another of the same letters."""

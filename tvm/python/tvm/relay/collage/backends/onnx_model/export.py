@@ -16,6 +16,7 @@ import onnx
 from tvm import ir, relay
 
 from ...errors import UnsupportedOpError
+from ...ops.onnx_session import PLAIN_DTYPES
 from ...relay_util.walk import evaluate, key_of
 from ..partition.flatten import static_type
 from .builder import GraphBuilder, Value
@@ -35,11 +36,6 @@ EXPORTED_OPS = frozenset(_CONVERTERS)
 # What both runtimes take; they compute in floats, bytes stand for floats, others serve indices and
 # masks.
 DTYPES = ("float32", "float16", "int64", "int32", "bool", *BYTES)
-# What values of the original model's nodes may be besides.
-_PLAIN_DTYPES = frozenset(
-    ["bool", "float16", "float32", "float64"]
-    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
-)
 # Constants of more elements are weights: no predicate looks at their values.
 _SMALL = 16
 # Below that each integer is a float32, and its neighbours are others.
@@ -59,14 +55,12 @@ def export_function(
     integers of, but for comparisons with a small constant. `preferred` are the operators (of
     rewrites.PREFERABLE) that it runs faster than what they are made of.
     """
-    graph = GraphBuilder()
-    scope = {
-        key_of(param): _input(graph, param.checked_type, param.name_hint, backend)
-        for param in function.params
-    }
-    result = evaluate(function.body, scope, _Visitor(graph, backend, floats_alone))
+    visit = _Visitor(backend, floats_alone)
+    params = function.params
+    scope = {key_of(param): visit.input(param.checked_type, param.name_hint) for param in params}
+    result = evaluate(function.body, scope, visit)
     results = list(result) if isinstance(result, tuple) else [result]
-    graph, results = rewritten(graph, results, stages(preferred))
+    graph, results = rewritten(visit.graph, results, stages(preferred))
     return graph.model(results)
 
 
@@ -74,10 +68,9 @@ def why_not_exported(
     call: relay.Call, backend: str, floats_alone: frozenset[str] = frozenset()
 ) -> str:
     """Return why a call by itself cannot be exported, "" when it can."""
-    graph = GraphBuilder()
-    visit = _Visitor(graph, backend, floats_alone)
+    visit = _Visitor(backend, floats_alone)
     try:
-        visit(call, [_operand(graph, argument, backend) for argument in call.args])
+        visit(call, list(map(visit.operand, call.args)))
     except UnsupportedOpError as error:
         return str(error)
     return ""
@@ -86,23 +79,42 @@ def why_not_exported(
 class _Visitor:
     """Adds the nodes of one expression after the other, for `evaluate`."""
 
-    def __init__(self, graph: GraphBuilder, backend: str, floats_alone: frozenset[str]) -> None:
-        self._graph, self._backend, self._floats_alone = graph, backend, floats_alone
+    def __init__(self, backend: str, floats_alone: frozenset[str]) -> None:
+        self.graph, self._backend, self._floats_alone = GraphBuilder(), backend, floats_alone
+
+    def input(self, tensor_type: relay.Type, what: str) -> Any:
+        """Add an input of a type, of a tuple one for each field; `what` names it in errors."""
+        if isinstance(tensor_type, ir.TupleType):
+            return tuple(self.input(each, what) for each in tensor_type.fields)
+        return self.graph.input(*self._static(tensor_type, what))
+
+    def operand(self, argument: relay.Expr) -> Any:
+        """Add what a call by itself reads."""
+        if isinstance(argument, relay.Constant):
+            shape, dtype = self._static(argument.checked_type, "a constant")
+            if math.prod(shape) > _SMALL:  # its values tell nothing, and copying weights takes long
+                return self.graph.constant(np.broadcast_to(np.zeros((), dtype), shape))
+            return self.graph.constant(argument.data.numpy())
+        if isinstance(argument, relay.Tuple):
+            return tuple(map(self.operand, argument.fields))
+        return self.input(argument.checked_type, "an operand")
 
     def __call__(self, expr: relay.Expr, values: list[Any]) -> Any:
         if isinstance(expr, relay.Constant):
-            return _constant(self._graph, expr)
+            return self.graph.constant(expr.data.numpy())
         if not (isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)):
             kind = type(expr).__name__
             raise UnsupportedOpError(self._backend, kind, "not an op, a tuple or a constant")
         name = expr.op.name
         if name not in _CONVERTERS:
             raise UnsupportedOpError(self._backend, name, "the op is not in its table")
-        types = _fields(expr.checked_type)
-        results = [_static(each, name, self._backend) for each in types]
-        if name not in OPAQUE:
-            self._check_types(name, results, values)
-        call = ExportedCall(self._graph, self._backend, name, expr.attrs, values, results)
+        is_tuple = isinstance(expr.checked_type, ir.TupleType)
+        types = expr.checked_type.fields if is_tuple else [expr.checked_type]
+        results = [self._static(each, name) for each in types]
+        call = ExportedCall(self.graph, self._backend, name, expr.attrs, values, results)
+        if name not in OPAQUE:  # nodes of the original model compute in others too
+            for dtype in (*(dtype for _, dtype in results), *(v.dtype for v in call.operands)):
+                call.require(dtype in DTYPES, "dtype", dtype)
         if (
             name in self._floats_alone
             and values[0].dtype.startswith("int")
@@ -111,56 +123,21 @@ class _Visitor:
             reason = f"dtype={values[0].dtype}: it computes them in float32, wrong beyond 2^24"
             raise UnsupportedOpError(self._backend, name, reason)
         answer = _CONVERTERS[name](call)
-        return tuple(answer) if isinstance(expr.checked_type, ir.TupleType) else answer
-
-    def _check_types(
-        self, name: str, results: list[tuple[tuple[int, ...], str]], values: list[Any]
-    ) -> None:
-        """Refuse what our own nodes do not compute in; those of the original model do."""
-        flat = [each for value in values for each in (value if type(value) is tuple else [value])]
-        for dtype in (*(dtype for _, dtype in results), *(each.dtype for each in flat)):
-            if dtype not in DTYPES:
-                raise UnsupportedOpError(self._backend, name, f"dtype={dtype} is not supported")
+        return tuple(answer) if is_tuple else answer
 
     def _is_exact(self, value: Value) -> bool:
         """Return whether it is a constant that compares with any integer as their float32s do:
         rounding brings nothing to it or past it."""
-        array = self._graph.array_of(value)
+        array = self.graph.array_of(value)
         if array is None or array.size > _SMALL:
             return False
         return bool(((array > -_EXACT_IN_FLOAT32) & (array < _EXACT_IN_FLOAT32)).all())
 
-
-def _operand(graph: GraphBuilder, argument: relay.Expr, backend: str) -> Any:
-    if isinstance(argument, relay.Constant):
-        shape, dtype = _static(argument.checked_type, "a constant", backend)
-        if math.prod(shape) > _SMALL:  # its values tell nothing, and copying weights takes long
-            return graph.constant(np.broadcast_to(np.zeros((), dtype), shape))
-        return _constant(graph, argument)
-    if isinstance(argument, relay.Tuple):
-        return tuple(_operand(graph, each, backend) for each in argument.fields)
-    return _input(graph, argument.checked_type, "an operand", backend)
-
-
-def _constant(graph: GraphBuilder, expr: relay.Expr) -> Value:
-    return graph.constant(expr.data.numpy())
-
-
-def _input(graph: GraphBuilder, tensor_type: relay.Type, what: str, backend: str) -> Any:
-    if isinstance(tensor_type, ir.TupleType):
-        return tuple(_input(graph, each, what, backend) for each in tensor_type.fields)
-    return graph.input(*_static(tensor_type, what, backend))
-
-
-def _fields(checked_type: relay.Type) -> list[Any]:
-    return list(checked_type.fields) if isinstance(checked_type, ir.TupleType) else [checked_type]
-
-
-def _static(tensor_type: relay.Type, what: str, backend: str) -> tuple[tuple[int, ...], str]:
-    """Return shape and dtype, both such as the runtimes take."""
-    shape, dtype = static_type(tensor_type, what, backend)
-    if 0 in shape:
-        raise UnsupportedOpError(backend, what, f"its shape {list(shape)} is empty")
-    if dtype not in _PLAIN_DTYPES:
-        raise UnsupportedOpError(backend, what, f"dtype={dtype} is not supported")
-    return shape, dtype
+    def _static(self, tensor_type: relay.Type, what: str) -> tuple[tuple[int, ...], str]:
+        """Return shape and dtype, both such as the runtimes take."""
+        shape, dtype = static_type(tensor_type, what, self._backend)
+        if 0 in shape:
+            raise UnsupportedOpError(self._backend, what, f"its shape {list(shape)} is empty")
+        if dtype not in PLAIN_DTYPES:
+            raise UnsupportedOpError(self._backend, what, f"dtype={dtype} is not supported")
+        return shape, dtype

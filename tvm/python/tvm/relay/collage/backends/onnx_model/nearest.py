@@ -44,7 +44,7 @@ def nearest_mode(
 
 
 def _onnx_indices(size: int, wanted: int, coordinates: str, mode: str) -> np.ndarray:
-    place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(wanted) / size, True)
+    place = _places(size, wanted, coordinates, is_by_scale=True)
     return np.clip(_ROUND[mode](place), 0, size - 1)
 
 
@@ -52,7 +52,7 @@ def _relay_indices(size: int, wanted: int, coordinates: str, rounding: str) -> n
     """Return the elements that Relay takes; None where a rounding error decides it."""
     if coordinates == "asymmetric" and wanted % size == 0:
         return np.arange(wanted) // (wanted // size)  # whatever the rounding
-    place = _places(wanted, coordinates, size - 1, wanted - 1, np.float32(size) / wanted, False)
+    place = _places(size, wanted, coordinates)
     if not rounding:
         rounding = "round" if coordinates == "align_corners" else "floor"
     if rounding in ("floor", "ceil"):
@@ -64,15 +64,17 @@ def _relay_indices(size: int, wanted: int, coordinates: str, rounding: str) -> n
     return np.clip(low, 0, size - 1) if np.array_equal(low, high) else None
 
 
-def _places(
-    wanted: int, coordinates: str, last: int, last_wanted: int, scale: Any, divides: bool
-) -> np.ndarray:
+def _places(size: int, wanted: int, coordinates: str, *, is_by_scale: bool = False) -> np.ndarray:
     """Return where in the source each element of the result lies, with the rounding errors of
-    float32."""
+    float32: ONNX divides by the scale, Relay multiplies by its inverse."""
+
+    def scaled(place: np.ndarray) -> np.ndarray:
+        if is_by_scale:
+            return place / (np.float32(wanted) / size)
+        return place * (np.float32(size) / wanted)
+
     index = np.arange(wanted, dtype="float32")
     if coordinates == "align_corners":
-        return index * np.float32(last) / np.float32(max(last_wanted, 1))
-    if coordinates == "half_pixel":
-        centre = index + np.float32(0.5)
-        return (centre / scale if divides else centre * scale) - np.float32(0.5)
-    return index / scale if divides else index * scale
+        return index * np.float32(size - 1) / np.float32(max(wanted - 1, 1))
+    half = np.float32(0.5 if coordinates == "half_pixel" else 0.0)
+    return scaled(index + half) - half

@@ -5,40 +5,29 @@ Test: backends/onnx_model/test_export.py."""
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..ints import ints_of
 from .builder import Value
-from .call import FLOATS, ExportedCall
-
-_NUMBER = (*FLOATS, "int32", "int64")
+from .call import FLOATS, NUMBERS, ExportedCall
 
 # Relay op -> ONNX operator, for ops that mean the same.
-_UNARY = {
-    "abs": "Abs",
-    "ceil": "Ceil",
-    "cos": "Cos",
-    "erf": "Erf",
-    "exp": "Exp",
-    "floor": "Floor",
-    "log": "Log",
+_OF_FLOATS = {
+    **{op: op.title() for op in ("abs", "ceil", "cos", "erf", "exp", "floor", "log", "sigmoid")},
+    **{op: op.title() for op in ("sin", "sqrt", "tanh")},
     "negative": "Neg",
     "nn.relu": "Relu",
-    "sigmoid": "Sigmoid",
-    "sin": "Sin",
-    "sqrt": "Sqrt",
-    "tanh": "Tanh",
+    "power": "Pow",  # of integers it differs between runtimes
 }
-_BINARY = {
+_ARITHMETIC = {
     "add": "Add",
     "divide": "Div",
     "maximum": "Max",
     "minimum": "Min",
     "multiply": "Mul",
-    "power": "Pow",
     "subtract": "Sub",
 }
 _COMPARISON = {
@@ -49,20 +38,13 @@ _COMPARISON = {
     "less_equal": "LessOrEqual",
 }
 COMPARISONS = frozenset((*_COMPARISON, "not_equal"))
-_LOGICAL = {"logical_and": "And", "logical_or": "Or", "logical_xor": "Xor"}
-# Axes of sums are an input since opset 13, those of the others an attribute until opset 18.
-_REDUCTION = {"max": "ReduceMax", "mean": "ReduceMean", "min": "ReduceMin", "prod": "ReduceProd"}
+_LOGICAL = {"logical_and": "And", "logical_not": "Not", "logical_or": "Or", "logical_xor": "Xor"}
+_REDUCTION = {op: f"Reduce{op.title()}" for op in ("max", "mean", "min", "prod", "sum")}
 _ARG = {"argmax": "ArgMax", "argmin": "ArgMin"}
 
 
-def _unary(operator: str, call: ExportedCall) -> Value:
-    call.require_floats()
-    return call.result(operator, call.values)
-
-
-def _binary(operator: str, call: ExportedCall) -> Value:
-    # Powers of integers differ between runtimes.
-    call.require_dtypes(*(FLOATS if operator == "Pow" else _NUMBER))
+def _same(dtypes: Sequence[str], operator: str, call: ExportedCall) -> Value:
+    call.require_dtypes(*dtypes)
     return call.result(operator, call.values)
 
 
@@ -73,25 +55,15 @@ def _rsqrt(call: ExportedCall) -> Value:
     return call.result("Reciprocal", [root])
 
 
-def _comparison(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
-    return call.result(operator, call.values)
-
-
 def _not_equal(call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
+    call.require_dtypes(*NUMBERS)
     return call.result("Not", [call.graph.node("Equal", call.values, call.shape, "bool")])
-
-
-def _logical(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes("bool")
-    return call.result(operator, call.values)
 
 
 def _where(call: ExportedCall) -> Value:
     condition, first, second = call.values
     call.require(condition.dtype == "bool", "dtype of the condition", condition.dtype)
-    call.require(call.dtype in _NUMBER, "dtype", call.dtype)
+    call.require(call.dtype in NUMBERS, "dtype", call.dtype)
     return call.result("Where", [condition, first, second])
 
 
@@ -129,10 +101,6 @@ def _cast(call: ExportedCall) -> Value:
     return call.cast(call.values[0], call.dtype)
 
 
-def _identity(call: ExportedCall) -> Value:
-    return call.values[0]
-
-
 def _axes(call: ExportedCall) -> list[int]:
     """Return the reduced axes, sorted and not negative."""
     rank = call.values[0].rank
@@ -143,19 +111,13 @@ def _axes(call: ExportedCall) -> list[int]:
 
 
 def _reduce(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
-    axes = _axes(call)
+    call.require_dtypes(*NUMBERS)
+    axes, (data,), keep = _axes(call), call.values, int(call.attrs.keepdims)
     if not axes:  # all are excluded; to ONNX that means all are reduced
-        return call.values[0]
-    return call.result(operator, call.values, axes=axes, keepdims=int(call.attrs.keepdims))
-
-
-def _sum(call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
-    if not _axes(call):
-        return call.values[0]
-    axes = call.graph.ints(_axes(call))
-    return call.result("ReduceSum", [call.values[0], axes], keepdims=int(call.attrs.keepdims))
+        return data
+    if operator == "ReduceSum":  # whose axes are an input since opset 13, others' since 18
+        return call.result(operator, [data, call.graph.ints(axes)], keepdims=keep)
+    return call.result(operator, [data], axes=axes, keepdims=keep)
 
 
 def _variance(call: ExportedCall) -> Value:
@@ -175,7 +137,7 @@ def _variance(call: ExportedCall) -> Value:
 
 
 def _arg(operator: str, call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
+    call.require_dtypes(*NUMBERS)
     axes = _axes(call)
     data, keep = call.values[0], int(call.attrs.keepdims)
     if len(axes) != 1:
@@ -185,8 +147,6 @@ def _arg(operator: str, call: ExportedCall) -> Value:
     last = int(call.attrs.select_last_index)
     attrs = {"axis": axes[0], "keepdims": keep, "select_last_index": last}
     [found] = call.graph.nodes(operator, [data], [(call.shape, "int64")], **attrs)
-    if call.dtype == "int64":
-        return found
     return call.cast(found, call.dtype)
 
 
@@ -196,22 +156,19 @@ def _each(converter: Callable[..., Any], table: Mapping[str, str]) -> dict[str, 
 
 # Relay op -> function of an ExportedCall that adds its nodes and returns the result.
 MATH = {
-    **_each(_unary, _UNARY),
-    **_each(_binary, _BINARY),
-    **_each(_comparison, _COMPARISON),
-    **_each(_logical, _LOGICAL),
+    **_each(functools.partial(_same, FLOATS), _OF_FLOATS),
+    **_each(functools.partial(_same, NUMBERS), {**_ARITHMETIC, **_COMPARISON}),
+    **_each(functools.partial(_same, ["bool"]), _LOGICAL),
     **_each(_reduce, _REDUCTION),
     **_each(_arg, _ARG),
     **_each(_softmax, {"nn.softmax": "Softmax", "nn.log_softmax": "LogSoftmax"}),
     "cast": _cast,
     "clip": _clip,
-    "copy": _identity,
-    "logical_not": functools.partial(_logical, "Not"),
+    "copy": lambda call: call.values[0],
     "nn.leaky_relu": _leaky_relu,
     "nn.prelu": _prelu,
     "not_equal": _not_equal,
     "rsqrt": _rsqrt,
-    "sum": _sum,
     "variance": _variance,
     "where": _where,
 }

@@ -51,10 +51,8 @@ def _conv(call: ExportedCall, axes: int, is_transposed: bool = False) -> Value:
 
 
 def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
-    call.require_floats()
     attrs = call.attrs
-    layout = str(attrs.layout)
-    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
+    layout, data = call.image(axes)
     call.require(str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
     fields: dict[str, Any] = {
         "kernel_shape": per_axis(attrs.pool_size, axes),
@@ -62,8 +60,7 @@ def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
         "pads": pads_of(attrs.padding, axes),
         "ceil_mode": int(attrs.ceil_mode),
     }
-    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
-    wanted = [call.shape[layout.index(axis)] for axis in SPACE[axes]]
+    wanted = call.plain_shape(layout)[2:]
     dilation = per_axis(attrs.dilation, axes)
     if operator == "MaxPool":
         fields["dilations"] = dilation
@@ -74,12 +71,8 @@ def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
     fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
     call.require(fits, "padding", fields["pads"])
     # Relay keeps a last window that lies beyond the image, where runtimes drop it.
-    inside = all(
-        (count - 1) * stride < size + pad
-        for count, stride, size, pad in zip(
-            wanted, fields["strides"], data.shape[2:], fields["pads"]
-        )
-    )
+    places = zip(wanted, fields["strides"], data.shape[2:], fields["pads"])
+    inside = all((count - 1) * stride < size + pad for count, stride, size, pad in places)
     call.require(inside, "ceil_mode", attrs.ceil_mode)
     return call.result_in(layout, operator, [data], **fields)
 
@@ -101,23 +94,14 @@ def _pad_for_last_windows(
 
 
 def _global_pool(call: ExportedCall, operator: str) -> Value:
-    call.require_floats()
-    layout = str(call.attrs.layout)
-    axes = len(layout) - 2
-    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
-    data = call.in_layout(call.values[0], layout, "NC" + SPACE[axes])
+    layout, data = call.image()
     return call.result_in(layout, operator, [data])
 
 
 def _adaptive_pool(call: ExportedCall, axes: int, operator: str) -> Value:
     """Pool to a given size, where every window has the same size."""
-    call.require_floats()
-    layout = str(call.attrs.layout)
-    call.require(sorted(layout) == sorted("NC" + SPACE[axes]), "layout", layout)
-    plain = "NC" + SPACE[axes]
-    data = call.in_layout(call.values[0], layout, plain)
-    wanted = [call.shape[layout.index(axis)] for axis in plain[2:]]
-    sizes = list(data.shape[2:])
+    layout, data = call.image(axes)
+    wanted, sizes = call.plain_shape(layout)[2:], list(data.shape[2:])
     even = all(size % part == 0 for size, part in zip(sizes, wanted))
     call.require(even, "output_size", wanted)
     if all(part == 1 for part in wanted):
@@ -133,12 +117,11 @@ def _dense(call: ExportedCall) -> Value:
 
 def _matmul(call: ExportedCall) -> Value:
     attrs = call.attrs
-    operands = [
-        call.transposed(value, [*range(value.rank - 2), value.rank - 1, value.rank - 2])
-        if flag
-        else value
-        for value, flag in zip(call.factors(), (attrs.transpose_a, attrs.transpose_b))
-    ]
+    operands = []
+    for value, is_transposed in zip(call.factors(), (attrs.transpose_a, attrs.transpose_b)):
+        *axes, row, column = range(value.rank)
+        order = [*axes, column, row] if is_transposed else [*axes, row, column]
+        operands.append(call.transposed(value, order))
     return call.result("MatMul", operands)
 
 

@@ -16,6 +16,7 @@ from onnx import defs, numpy_helper
 from ...errors import UnsupportedOpError
 from ...exec.forks import run_in_forks
 from ...ops import ONNX_NODES, is_file, model_of
+from ...ops.onnx_names import own_opset
 from .builder import OPSET, Value
 from .call import ExportedCall
 
@@ -28,7 +29,7 @@ def _opaque(call: ExportedCall) -> Value | list[Value]:
     if why := _why_not_read(call.backend, str(call.attrs["model"])):
         raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), why)
     # Nothing shares a part with a whole file.
-    opset = _own_opset(model) if is_file(call.attrs) else oldest_opset(model)
+    opset = own_opset(model, OPSET) if is_file(call.attrs) else oldest_opset(model)
     if opset is None:
         what = "it is of a version of ONNX that a part's other nodes are not of"
         raise UnsupportedOpError(call.backend, str(call.attrs["operator"]), what)
@@ -43,18 +44,11 @@ def _opaque(call: ExportedCall) -> Value | list[Value]:
 def oldest_opset(model: onnx.ModelProto) -> int | None:
     """Return the oldest version, from that of our own nodes on, in which a model's nodes are what
     they are in the model's; None where they are so in none."""
-    own = _own_opset(model)
-    first = [_since(node.op_type, own) for node in model.graph.node if not node.domain]
-    opset = max([OPSET, *first])
-    is_same = all(
-        _since(node.op_type, opset) == since
-        for node, since in zip((n for n in model.graph.node if not n.domain), first)
-    )
+    own = own_opset(model, OPSET)
+    first = {n.op_type: _since(n.op_type, own) for n in model.graph.node if not n.domain}
+    opset = max([OPSET, *first.values()])
+    is_same = all(_since(operator, opset) == since for operator, since in first.items())
     return opset if is_same else None
-
-
-def _own_opset(model: onnx.ModelProto) -> int:
-    return next((each.version for each in model.opset_import if not each.domain), OPSET)
 
 
 def _since(operator: str, opset: int) -> int:

@@ -4,16 +4,12 @@ Test: backends/onnx_model/test_export.py."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ..ints import ints_of
 from .builder import Value
-from .call import FLOATS, ExportedCall
+from .call import NUMBERS, ExportedCall
 from .nearest import nearest_mode
-
-_NUMBER = (*FLOATS, "int32", "int64")
 
 
 def _reshape(call: ExportedCall) -> Value:
@@ -51,7 +47,7 @@ def _split(call: ExportedCall) -> list[Value]:
 
 
 def _pad(call: ExportedCall) -> Value:
-    call.require_dtypes(*_NUMBER)
+    call.require_dtypes(*NUMBERS)
     data, fill = call.values
     mode = str(call.attrs.pad_mode)
     call.require(mode in ("constant", "edge", "reflect"), "pad_mode", mode)
@@ -132,23 +128,14 @@ def _tile(call: ExportedCall) -> Value:
     return call.result("Tile", [data, call.graph.ints([1] * (rank - len(reps)) + reps)])
 
 
-def _zeros(call: ExportedCall) -> Value:
-    return call.graph.constant(np.zeros(call.shape, call.dtype))
-
-
-def _ones(call: ExportedCall) -> Value:
-    return call.graph.constant(np.ones(call.shape, call.dtype))
-
-
-def _full(call: ExportedCall) -> Value:
-    number = call.known(call.values[0], "fill value")
-    return call.graph.constant(np.full(call.shape, number.reshape(()), call.dtype))
+def _full(call: ExportedCall, number: int | None = None) -> Value:
+    known = call.known(call.values[0], "fill value").reshape(()) if number is None else number
+    return call.graph.constant(np.full(call.shape, known, call.dtype))
 
 
 # Relay's method -> ONNX's mode.
 _METHODS = {"nearest_neighbor": "nearest", "bilinear": "linear", "linear": "linear"}
 _COORDINATES = ("half_pixel", "align_corners", "asymmetric")
-_PLAIN = "NCHW"  # the one layout of ONNX
 
 
 def _resize(call: ExportedCall) -> Value:
@@ -158,53 +145,41 @@ def _resize(call: ExportedCall) -> Value:
     call.require(coordinates in _COORDINATES, "coordinate_transformation_mode", coordinates)
     whole = [0.0] * 4
     call.require([float(v) for v in attrs.roi or whole] == whole, "roi", attrs.roi)
-    return _resized(call, str(attrs.method), coordinates, rounding)
+    return _resized(call, coordinates, rounding)
 
 
 def _upsampling(call: ExportedCall) -> Value:
-    attrs = call.attrs
-    coordinates = "align_corners" if attrs.align_corners else "asymmetric"
-    return _resized(call, str(attrs.method), coordinates, "")
+    return _resized(call, "align_corners" if call.attrs.align_corners else "asymmetric", "")
 
 
-def _resized(call: ExportedCall, method: str, coordinates: str, rounding: str) -> Value:
+def _resized(call: ExportedCall, coordinates: str, rounding: str) -> Value:
+    method = str(call.attrs.method)
     call.require(method in _METHODS, "method", method)
-    layout, data = _image(call)
-    shape = [call.shape[layout.index(axis)] for axis in _PLAIN]
+    layout, data = call.image()
+    shape = call.plain_shape(layout)
     sizes, wanted = data.shape[2:], shape[2:]
     # The corners of one element are not two.
     aligned = coordinates != "align_corners" or min(wanted) > 1
     call.require(aligned, "size", list(wanted))
-    fields: dict[str, Any] = {
-        "mode": _METHODS[method],
-        "coordinate_transformation_mode": coordinates,
-    }
+    fields = {"mode": _METHODS[method], "coordinate_transformation_mode": coordinates}
     if fields["mode"] == "nearest":
         mode = nearest_mode(sizes, wanted, coordinates, rounding)
         what = f"{rounding!r} of {list(sizes)} to {list(wanted)}"
-        call.require(mode is not None, "rounding_method", what)
-        fields["nearest_mode"] = mode
+        call.require(mode, "rounding_method", what)
+        fields["nearest_mode"] = str(mode)
     inputs = [data, None, None, call.graph.ints(shape)]
     return call.result_in(layout, "Resize", inputs, **fields)
 
 
-def _image(call: ExportedCall) -> tuple[str, Value]:
-    """Return the layout, and the operand as NCHW."""
-    call.require_floats()
-    layout = str(call.attrs.layout)
-    call.require(sorted(layout) == sorted(_PLAIN), "layout", layout)
-    return layout, call.in_layout(call.values[0], layout, _PLAIN)
-
-
 def _depth_to_space(call: ExportedCall) -> Value:
-    layout, data = _image(call)
+    layout, data = call.image()
     size, mode = int(call.attrs.block_size), str(call.attrs.mode)
     call.require(data.shape[1] % size**2 == 0, "block_size", size)  # TVM leaves the others out
     return call.result_in(layout, "DepthToSpace", [data], blocksize=size, mode=mode)
 
 
 def _space_to_depth(call: ExportedCall) -> Value:
-    layout, data = _image(call)
+    layout, data = call.image()
     size = int(call.attrs.block_size)
     call.require(not any(extent % size for extent in data.shape[2:]), "block_size", size)
     return call.result_in(layout, "SpaceToDepth", [data], blocksize=size)
@@ -223,7 +198,7 @@ SHAPE = {
     "nn.pad": _pad,
     "nn.space_to_depth": _space_to_depth,
     "nn.upsampling": _upsampling,
-    "ones": _ones,
+    "ones": lambda call: _full(call, 1),
     "reshape": _reshape,
     "split": _split,
     "squeeze": _reshape,
@@ -232,5 +207,5 @@ SHAPE = {
     "take": _take,
     "tile": _tile,
     "transpose": _transpose,
-    "zeros": _zeros,
+    "zeros": lambda call: _full(call, 0),
 }

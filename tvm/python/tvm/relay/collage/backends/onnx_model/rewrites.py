@@ -9,18 +9,13 @@ for rounding. The tables are at the end. Test: backends/onnx_model/test_rewrites
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
 from .builder import OnnxNode, Value
 from .ops_recurrent import WITH_IDENTITY, WITH_PRODUCT
-from .rewriting import Rewriting, Table
-
-
-def _pairs(node: OnnxNode) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Return both operands of a sum or product, each as the first."""
-    first, second = node.inputs
-    return (first, second), (second, first)
+from .rewriting import Known, Made, Number, Pattern, Rewriting, Table, rule
 
 
 def _along(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray | None:
@@ -33,10 +28,6 @@ def _along(array: np.ndarray, shape: tuple[int, ...], axis: int) -> np.ndarray |
     if any(extent not in (1, end) for extent, end in zip(extents, most)):
         return None
     return np.broadcast_to(array.reshape(-1), (shape[axis],))
-
-
-def _is_close(number: float | None, wanted: float) -> bool:
-    return number is not None and math.isclose(number, wanted, rel_tol=1e-6)
 
 
 # Layers. What is dequantised from a constant is one, whose bytes stay.
@@ -80,34 +71,31 @@ def _transposed(walk: Rewriting, name: str) -> Value | None:
     return _dequantise(walk, found[0], array.T, 1 - found[0].attrs.get("axis", 0))
 
 
-def _bias_of_convolution(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("Conv ConvTranspose", name="conv", is_once=True), "summand")
+def _bias_of_convolution(walk: Rewriting, found: Any) -> Value | None:
     """Add(Conv(x, w), b) is Conv(x, w, b); a bias that is there is added to."""
-    for layer, summand in _pairs(node):
-        conv = walk.made_once(layer, "Conv", "ConvTranspose")
-        bias = _vector(walk, summand, walk.shape(layer), 1) if conv else None
-        if conv is None or bias is None:
-            continue
-        if len(conv.inputs) == 3:
-            before, array = walk.array(conv.inputs[2]), walk.new.array_of(bias)
-            if before is None or array is None:
-                continue
-            bias = walk.new.constant(array + before)
-        data, weight = (walk[name] for name in conv.inputs[:2])
-        return walk.node(conv.operator, [data, weight, bias], walk.shape(layer), **conv.attrs)
-    return None
+    conv = found.conv
+    bias = _vector(walk, found.summand, conv.shape, 1)
+    if bias is None:
+        return None
+    data, weight, *before = (walk[name] for name in conv.inputs)
+    if before:
+        old, new = (walk.new.array_of(each) for each in (*before, bias))
+        if old is None or new is None:
+            return None
+        bias = walk.new.constant(new + old)
+    return walk.node(conv.operator, [data, weight, bias], conv.shape, **conv.attrs)
 
 
-def _gemm(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("Gemm", name="gemm", is_once=True), "summand")
+def _gemm(walk: Rewriting, found: Any) -> Value | None:
     """Add(Gemm(x, w), b) is one Gemm."""
-    for layer, summand in _pairs(node):
-        gemm = walk.made_once(layer, "Gemm")
-        if gemm is None or len(gemm.inputs) == 3:
-            continue
-        bias = _vector(walk, summand, walk.shape(layer), 1)
-        if bias is not None:
-            inputs = [*(walk[name] for name in gemm.inputs), bias]
-            return walk.node("Gemm", inputs, walk.shape(layer), **gemm.attrs)
-    return None
+    gemm = found.gemm
+    bias = _vector(walk, found.summand, gemm.shape, 1) if len(gemm.inputs) == 2 else None
+    if bias is None:
+        return None
+    inputs = [*(walk[name] for name in gemm.inputs), bias]
+    return walk.node("Gemm", inputs, gemm.shape, **gemm.attrs)
 
 
 def _gemm_alone(walk: Rewriting, node: OnnxNode) -> Value | None:
@@ -115,44 +103,36 @@ def _gemm_alone(walk: Rewriting, node: OnnxNode) -> Value | None:
     data, weight = walk[node.inputs[0]], _transposed(walk, node.inputs[1])
     if weight is None or data.rank != 2:
         return None
-    return walk.node("Gemm", [data, weight], node.outputs[0].shape, transB=1)
+    return walk.node("Gemm", [data, weight], node.shape, transB=1)
 
 
-def _scale_of_product(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("MatMul", "x", Known("weight"), name="product", is_once=True), Known("factor"))
+def _scale_of_product(walk: Rewriting, found: Any) -> Value | None:
     """Mul(MatMul(x, w), s) with a known factor for each column is MatMul(x, w * s)."""
-    for layer, factor in _pairs(node):
-        product, array = walk.made_once(layer, "MatMul"), walk.array(factor)
-        if product is None or array is None or array.size == 1:
-            continue
-        weight, shape = walk.array(product.inputs[1]), walk.shape(layer)
-        vector = _along(array, shape, len(shape) - 1)
-        if weight is None or weight.ndim != 2 or vector is None:
-            continue
-        inputs = [walk[product.inputs[0]], walk.new.constant(weight * vector)]
-        return walk.node("MatMul", inputs, shape)
-    return None
+    shape = found.product.shape
+    vector = _along(found.factor, shape, len(shape) - 1)
+    if found.factor.size == 1 or found.weight.ndim != 2 or vector is None:
+        return None
+    return walk.node("MatMul", [walk[found.x], walk.new.constant(found.weight * vector)], shape)
 
 
 # Shapes
 
 
-def _product_of_rows(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("MatMul", Made("Reshape", "x"), "weight", is_once=True))
+def _product_of_rows(walk: Rewriting, found: Any) -> Value | None:
     """Reshape(MatMul(Reshape(x), w)) with rows of x in any number of axes is MatMul(x, w)."""
-    product = walk.made_once(node.inputs[0], "MatMul")
-    rows = walk.made(product.inputs[0], "Reshape") if product else None
-    if product is None or rows is None or len(walk.shape(product.inputs[1])) != 2:
-        return None
-    source, weight = walk[rows.inputs[0]], walk[product.inputs[1]]
-    if source.rank < 3 or source.shape[-1] != weight.shape[0]:
+    source, weight = walk[found.x], walk[found.weight]
+    if weight.rank != 2 or source.rank < 3 or source.shape[-1] != weight.shape[0]:
         return None
     result = walk.node("MatMul", [source, weight], (*source.shape[:-1], weight.shape[1]))
-    return walk.reshape(result, node.outputs[0].shape)
+    return walk.reshape(result, found.node.shape)
 
 
 def _product_of_stacks(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Reshape(MatMul(Reshape(a), Reshape(b))) of three axes is MatMul(a, b) of more."""
     product = walk.made_once(node.inputs[0], "MatMul")
-    wanted = node.outputs[0].shape
+    wanted = node.shape
     if product is None or len(walk.shape(node.inputs[0])) != 3 or len(wanted) < 4:
         return None
     if wanted[-2:] != walk.shape(node.inputs[0])[-2:]:
@@ -188,21 +168,19 @@ def _reshape_twice(walk: Rewriting, node: OnnxNode) -> Value | None:
     """Drop the first of two reshapes, and a reshape to the shape that is there."""
     before = walk.made(node.inputs[0], "Reshape")
     if before is not None:
-        return walk.reshape(walk[before.inputs[0]], node.outputs[0].shape)
-    is_nothing = walk.shape(node.inputs[0]) == node.outputs[0].shape
+        return walk.reshape(walk[before.inputs[0]], node.shape)
+    is_nothing = walk.shape(node.inputs[0]) == node.shape
     return walk[node.inputs[0]] if is_nothing else None
 
 
-def _transpose_twice(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("Transpose", "x", name="before"))
+def _transpose_twice(walk: Rewriting, found: Any) -> Value:
     """Make two transposes one, or none."""
-    before = walk.made(node.inputs[0], "Transpose")
-    if before is None:
-        return None
-    order = [before.attrs["perm"][axis] for axis in node.attrs["perm"]]
-    source = walk[before.inputs[0]]
+    order = [found.before.attrs["perm"][axis] for axis in found.node.attrs["perm"]]
+    source = walk[found.x]
     if order == sorted(order):
         return source
-    return walk.node("Transpose", [source], node.outputs[0].shape, perm=order)
+    return walk.node("Transpose", [source], found.node.shape, perm=order)
 
 
 def _reshape_last(walk: Rewriting, node: OnnxNode) -> Value | None:
@@ -227,67 +205,39 @@ def _reshape_last(walk: Rewriting, node: OnnxNode) -> Value | None:
 # Normalisations
 
 
-def _over_root(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule("x", Made("Reciprocal", Made("Sqrt", name="root")))
+def _over_root(walk: Rewriting, found: Any) -> Value:
     """Mul(x, Reciprocal(Sqrt(y))) is Div(x, Sqrt(y))."""
-    for value, factor in _pairs(node):
-        inverse = walk.made(factor, "Reciprocal")
-        if inverse is not None and walk.made(inverse.inputs[0], "Sqrt"):
-            return walk.node("Div", [walk[value], walk[inverse.inputs[0]]], node.outputs[0].shape)
-    return None
+    return walk.node("Div", [walk[found.x], walk[found.root.outputs[0].name]], found.node.shape)
 
 
-def _normalisation(walk: Rewriting, node: OnnxNode) -> Value | None:
+def _square(of: Pattern) -> Pattern:
+    return [Made("Pow", of, 2.0), Made("Mul", of, of)]
+
+
+_CENTRED = Made("Sub", "data", Made("ReduceMean", "data", name="mean"), name="centred")
+_VARIANCE = Made("ReduceMean", _square(_CENTRED), name="variance")
+_DEVIATION = Made("Sqrt", Made("Add", _VARIANCE, Number("epsilon")))
+
+
+def _normalisation(walk: Rewriting, found: Any) -> Value | None:
     """(x - mean) / sqrt(mean((x - mean)^2) + epsilon) over the last axes is a normalisation."""
-    for centred, divisor in _quotients(walk, node):
-        difference, root = walk.made(centred, "Sub"), walk.made(divisor, "Sqrt")
-        total = walk.made(root.inputs[0], "Add") if root else None
-        if difference is None or total is None:
-            continue
-        data, mean = difference.inputs
-        if walk.shape(data) != node.outputs[0].shape:
-            continue
-        for variance, number in _pairs(total):
-            epsilon, axes = walk.number(number), _last_axes(walk, variance)
-            if epsilon is None or axes is None or _last_axes(walk, mean) != axes:
-                continue
-            of_squares, of_data = (walk.made(each, "ReduceMean") for each in (variance, mean))
-            if of_squares is None or of_data is None or of_data.inputs[0] != data:
-                continue
-            if _squared(walk, of_squares.inputs[0]) != centred:
-                continue
-            return _unscaled(walk, walk[data], axes, epsilon)
-    return None
+    axis = _last_axes(found.mean)
+    if axis is None or axis != _last_axes(found.variance):
+        return None
+    data = walk[found.data]
+    return _unscaled(walk, data, axis, found.epsilon) if data.shape == found.node.shape else None
 
 
-def _quotients(walk: Rewriting, node: OnnxNode) -> list[tuple[str, str]]:
-    """Return what a quotient divides by what; a product with 1 / y is a quotient."""
-    if node.operator == "Div":
-        return [(node.inputs[0], node.inputs[1])]
-    found = []
-    for value, factor in _pairs(node):
-        inverse = walk.made(factor, "Div")
-        if inverse is not None and walk.number(inverse.inputs[0]) == 1:
-            found.append((value, inverse.inputs[1]))
-    return found
+_quotient = rule(_CENTRED, _DEVIATION)(_normalisation)
+_product = rule(_CENTRED, Made("Div", 1.0, _DEVIATION))(_normalisation)
 
 
-def _last_axes(walk: Rewriting, name: str) -> int | None:
+def _last_axes(mean: OnnxNode) -> int | None:
     """Return the first axis of a mean over that and all after it, which are kept."""
-    mean = walk.made(name, "ReduceMean")
-    if mean is None or not mean.attrs["keepdims"]:
-        return None
-    axes, rank = list(mean.attrs["axes"]), len(walk.shape(name))
-    return axes[0] if axes == list(range(axes[0], rank)) else None
-
-
-def _squared(walk: Rewriting, name: str) -> str | None:
-    """Return the value whose square it is; None for no square."""
-    square = walk.made(name, "Pow", "Mul")
-    if square is None:
-        return None
-    first, second = square.inputs
-    is_square = first == second if square.operator == "Mul" else walk.number(second) == 2
-    return first if is_square else None
+    axes = list(mean.attrs["axes"])
+    is_last = mean.attrs["keepdims"] and axes == list(range(axes[0], len(mean.shape)))
+    return axes[0] if is_last else None
 
 
 def _unscaled(walk: Rewriting, data: Value, axis: int, epsilon: float) -> Value:
@@ -303,39 +253,32 @@ def _unscaled(walk: Rewriting, data: Value, axis: int, epsilon: float) -> Value:
     return walk.node("LayerNormalization", [data, ones], data.shape, axis=axis, epsilon=epsilon)
 
 
-def _affine(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("LayerNormalization InstanceNormalization", name="norm", is_once=True), Known("array"))
+def _affine(walk: Rewriting, found: Any) -> Value | None:
     """Give a known factor or summand behind a normalisation to it, by place or by channel."""
-    for name, number in _pairs(node):
-        norm = walk.made_once(name, "LayerNormalization", "InstanceNormalization")
-        array, shape = walk.array(number), walk.shape(name)
-        if norm is None or array is None or array.ndim > len(shape):
-            continue
-        is_instance = norm.operator == "InstanceNormalization"
-        axis = 2 if is_instance else norm.attrs["axis"]
-        scale = walk.array(norm.inputs[1])
-        shift = walk.array(norm.inputs[2]) if len(norm.inputs) == 3 else np.zeros_like(scale)
-        by_place = _broadcast(array, shape[axis:])
-        by_channel = _along(array, shape, 1) if axis == 2 else None
-        vector = by_channel if is_instance else by_place
-        if vector is None:  # of the other operator, as long as this one has no numbers of its own
-            if not (np.all(scale == 1) and np.all(shift == 0)):
-                continue
-            vector = by_place if is_instance else by_channel
-            if vector is None:
-                continue
-            is_instance = not is_instance
-            scale, shift = np.ones_like(vector), np.zeros_like(vector)
-        if node.operator == "Mul":
-            scale, shift = scale * vector, shift * vector
-        else:
-            shift = shift + vector
-        data = walk[norm.inputs[0]]
-        inputs = [data, *(walk.new.constant(each) for each in (scale, shift))]
-        attrs = {"epsilon": norm.attrs["epsilon"]}
-        if is_instance:
-            return walk.node("InstanceNormalization", inputs, shape, **attrs)
-        return walk.node("LayerNormalization", inputs, shape, axis=axis, **attrs)
-    return None
+    norm, array, shape = found.norm, found.array, found.norm.shape
+    if array.ndim > len(shape):
+        return None
+    operator, axis = norm.operator, norm.attrs.get("axis", 2)
+    numbers: list[Any] = [walk.array(name) for name in norm.inputs[1:]]
+    scale, shift = numbers if len(numbers) == 2 else (*numbers, np.zeros_like(numbers[0]))
+    vectors: dict[str, Any] = {
+        "LayerNormalization": _broadcast(array, shape[axis:]),
+        "InstanceNormalization": _along(array, shape, 1) if axis == 2 else None,
+    }
+    if vectors[operator] is None:  # it may be the other one, while it has no numbers of its own
+        (operator,) = vectors.keys() - {operator}
+        if vectors[operator] is None or not (np.all(scale == 1) and np.all(shift == 0)):
+            return None
+        scale, shift = np.ones_like(vectors[operator]), np.zeros_like(vectors[operator])
+    vector = vectors[operator]
+    if found.node.operator == "Mul":
+        scale, shift = scale * vector, shift * vector
+    else:
+        shift = shift + vector
+    inputs = [walk[norm.inputs[0]], *map(walk.new.constant, (scale, shift))]
+    attrs = {"axis": axis} if operator == "LayerNormalization" else {}
+    return walk.node(operator, inputs, shape, epsilon=norm.attrs["epsilon"], **attrs)
 
 
 def _broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
@@ -348,128 +291,88 @@ def _broadcast(array: np.ndarray, shape: tuple[int, ...]) -> np.ndarray | None:
     return np.broadcast_to(array.reshape(array.shape[more:]), shape)
 
 
-def _euclidean(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("ReduceSum", _square("x"), Known("axes"), name="total", is_once=True))
+def _euclidean(walk: Rewriting, found: Any) -> Value:
     """Sqrt(ReduceSum(x * x)) is ReduceL2(x)."""
-    total = walk.made_once(node.inputs[0], "ReduceSum")
-    if total is None:
-        return None
-    source, axes = _squared(walk, total.inputs[0]), walk.array(total.inputs[1])
-    if source is None or axes is None:
-        return None
-    attrs = {"axes": [int(axis) for axis in axes], "keepdims": total.attrs["keepdims"]}
-    return walk.node("ReduceL2", [walk[source]], node.outputs[0].shape, **attrs)
+    attrs = {"axes": found.axes.tolist(), "keepdims": found.total.attrs["keepdims"]}
+    return walk.node("ReduceL2", [walk[found.x]], found.node.shape, **attrs)
 
 
 # Activations
 
 
-def _ramp(walk: Rewriting, name: str) -> tuple[str, float, float] | None:
-    """x, a and b of Clip(x * a + b, 0, 1)."""
-    clip = walk.made(name, "Clip")
-    if clip is None or [walk.number(each) for each in clip.inputs[1:]] != [0, 1]:
-        return None
-    total = walk.made(clip.inputs[0], "Add")
-    for product, summand in _pairs(total) if total else ():
-        scaled, b = walk.made(product, "Mul"), walk.number(summand)
-        if scaled is None or b is None:
-            continue
-        for x, factor in _pairs(scaled):
-            a = walk.number(factor)
-            if a is not None and walk.shape(x) == walk.shape(name):
-                return x, a, b
-    return None
-
-
-def _hard_swish(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule("x", Made("Clip", Made("Add", Made("Mul", "x", 1 / 6), 0.5), 0.0, 1.0))
+def _hard_swish(walk: Rewriting, found: Any) -> Value | None:
     """x * Clip(x / 6 + 0.5, 0, 1) is HardSwish(x)."""
-    for x, gate in _pairs(node):
-        ramp = _ramp(walk, gate)
-        if ramp and ramp[0] == x and _is_close(ramp[1], 1 / 6) and ramp[2] == 0.5:
-            return walk.node("HardSwish", [walk[x]], node.outputs[0].shape)
-    return None
+    data = walk[found.x]
+    return walk.node("HardSwish", [data], data.shape) if data.shape == found.node.shape else None
 
 
-def _hard_sigmoid(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule(Made("Add", Made("Mul", "x", Number("slope")), Number("shift")), 0.0, 1.0)
+def _hard_sigmoid(walk: Rewriting, found: Any) -> Value | None:
     """Clip(x * a + b, 0, 1) is HardSigmoid(x)."""
-    ramp = _ramp(walk, node.outputs[0].name)
-    if ramp is None:
+    data, attrs = walk[found.x], {"alpha": found.slope, "beta": found.shift}
+    if data.shape != found.node.shape:
         return None
-    x, a, b = ramp
-    return walk.node("HardSigmoid", [walk[x]], node.outputs[0].shape, alpha=a, beta=b)
+    return walk.node("HardSigmoid", [data], data.shape, **attrs)
 
 
-def _gelu_before_layer(walk: Rewriting, node: OnnxNode) -> Value | None:
+_GATE = Made("Add", Made("Erf", Made("Div", "x", math.sqrt(2))), 1.0)
+
+
+@rule(Made("Mul", "x", _GATE, name="twice", is_once=True), Known("weight"))
+def _gelu_before_layer(walk: Rewriting, found: Any) -> Value:
     """Rewrite a layer of x * (1 + erf(x / sqrt 2)), whose half FoldScaleAxis has put into the
     weights: they get it back, which is exact, so that the layer's input is a gelu again."""
-    weight, twice = walk.array(node.inputs[1]), walk.made_once(node.inputs[0], "Mul")
-    if weight is None or twice is None:
-        return None
-    for x, gate in _pairs(twice):
-        total = walk.made(gate, "Add")
-        for value, one in _pairs(total) if total else ():
-            erf = walk.made(value, "Erf")
-            root = walk.made(erf.inputs[0], "Div") if erf and walk.number(one) == 1 else None
-            if root is None or root.inputs[0] != x:
-                continue
-            if _is_close(walk.number(root.inputs[1]), math.sqrt(2)):
-                data = walk[node.inputs[0]]
-                half = walk.node("Mul", [data, walk.new.scalar(0.5, data)], data.shape)
-                rest = [walk[name] for name in node.inputs[2:]]
-                inputs = [half, walk.new.constant(2 * weight), *rest]
-                return walk.node(node.operator, inputs, node.outputs[0].shape, **node.attrs)
-    return None
+    node, data = found.node, walk[found.twice.outputs[0].name]
+    half = walk.node("Mul", [data, walk.new.scalar(0.5, data)], data.shape)
+    rest = [walk[name] for name in node.inputs[2:]]
+    inputs = [half, walk.new.constant(2 * found.weight), *rest]
+    return walk.node(node.operator, inputs, node.shape, **node.attrs)
 
 
-def _batch_norm(walk: Rewriting, node: OnnxNode) -> Value | None:
+@rule([Made("Mul", "x", Known("scale"), is_once=True), "x"], Known("shift"))
+def _batch_norm(walk: Rewriting, found: Any) -> Value | None:
     """x * s + b with numbers for each channel of an image is a batch norm."""
-    for name, summand in _pairs(node):
-        array, shape = walk.array(summand), walk.shape(name)
-        shift = _along(array, shape, 1) if array is not None and len(shape) == 4 else None
-        # ONNX has no batch norm of integers.
-        if array is None or shift is None or array.size == 1 or array.dtype != np.float32:
-            continue
-        source, scale = name, np.ones_like(shift)
-        product = walk.made_once(name, "Mul")
-        for x, factor in _pairs(product) if product else ():
-            known = walk.array(factor)
-            vector = _along(known, shape, 1) if known is not None else None
-            if vector is not None and walk.shape(x) == shape:
-                source, scale = x, vector
-        vectors = [scale, shift, np.zeros_like(shift), np.ones_like(shift)]
-        inputs = [walk[source], *(walk.new.constant(vector) for vector in vectors)]
-        return walk.node("BatchNormalization", inputs, shape, epsilon=0.0)
-    return None
+    data, shape, summand = walk[found.x], found.node.shape, found.shift
+    # ONNX has no batch norm of integers.
+    if len(shape) != 4 or data.shape != shape or summand.size == 1 or summand.dtype != np.float32:
+        return None
+    scale, shift = (_along(a, shape, 1) for a in (getattr(found, "scale", np.ones(1)), summand))
+    if scale is None or shift is None:
+        return None
+    zeros, ones = np.zeros_like(shift), np.ones_like(shift)
+    vectors = [scale.astype("float32"), shift, zeros, ones]
+    inputs = [data, *map(walk.new.constant, vectors)]
+    return walk.node("BatchNormalization", inputs, shape, epsilon=0.0)
 
 
 # Indices
 
+_COUNTED = Made(
+    "Where",
+    Made("Less", "given", 0.0),
+    Made("Add", "given", Number("extent"), name="counted"),
+    "given",
+    is_once=True,
+)
+_AT_LEAST_0 = Made("Max", _COUNTED, 0.0, is_once=True)
 
-def _gather(walk: Rewriting, node: OnnxNode) -> Value | None:
+
+@rule("data", Made("Min", _AT_LEAST_0, Number("last"), name="limit", is_once=True))
+def _gather(walk: Rewriting, found: Any) -> Value | None:
     """Drop the clip of indices that are counted from the end where negative: Gather counts
     itself."""
-    limit = walk.made_once(node.inputs[1], "Min")
-    lowest = walk.made_once(limit.inputs[0], "Max") if limit else None
-    chosen = walk.made_once(lowest.inputs[0], "Where") if lowest else None
-    if limit is None or lowest is None or chosen is None:
+    node, data, indices = found.node, walk[found.data], walk[found.given]
+    extent = data.shape[node.attrs["axis"]]
+    if not indices.shape == found.counted.shape == found.limit.shape:
         return None
-    if walk.number(lowest.inputs[1]) != 0:
+    if (found.extent, found.last) != (extent, extent - 1):
         return None
-    condition, counted, given = chosen.inputs
-    if not walk.shape(given) == walk.shape(counted) == walk.shape(node.inputs[1]):
-        return None
-    extent = walk.shape(node.inputs[0])[node.attrs["axis"]]
-    is_below, total = walk.made(condition, "Less"), walk.made(counted, "Add")
-    if is_below is None or total is None or is_below.inputs[0] != given:
-        return None
-    if walk.number(is_below.inputs[1]) != 0 or walk.number(limit.inputs[1]) != extent - 1:
-        return None
-    if not any(a == given and walk.number(b) == extent for a, b in _pairs(total)):
-        return None
-    indices = walk[given]
     for operator, bound in (("Max", -extent), ("Min", extent - 1)):
         inputs = [indices, walk.new.scalar(bound, indices)]
-        indices = walk.node(operator, inputs, walk.shape(given))
-    return walk.node("Gather", [walk[node.inputs[0]], indices], node.outputs[0].shape, **node.attrs)
+        indices = walk.node(operator, inputs, indices.shape)
+    return walk.node("Gather", [data, indices], node.shape, **node.attrs)
 
 
 # What TVM's importer has taken apart, before its reshapes meet others.
@@ -481,11 +384,11 @@ _PRODUCTS: Table = {
 _FORMS: Table = {
     "Add": (_bias_of_convolution, _affine, _reshape_last),
     "Conv": (_gelu_before_layer,),
-    "Div": (_normalisation, _reshape_last),
+    "Div": (_quotient, _reshape_last),
     "Gather": (_gather,),
     "MatMul": (_gelu_before_layer,),
     "Mul": (
-        *(_hard_swish, _over_root, _normalisation, _affine),
+        *(_hard_swish, _over_root, _product, _affine),
         *(_scale_of_product, _reshape_last),
     ),
     "Reshape": (_reshape_twice, _product_of_rows, _product_of_stacks),

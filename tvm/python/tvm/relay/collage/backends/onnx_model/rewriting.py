@@ -6,14 +6,18 @@ A table maps an operator to rules, which are tried in order on each node of it. 
 of a Rewriting and a node; it looks at the old graph, adds nodes to the new one, and returns the new
 value of the node's result, a list where it has several, or None where it does not apply. Rules may
 thus only state what is equal, whatever else happens to the nodes that they look at: what nobody
-uses any more is left out.
+uses any more is left out. Most rules are made by `rule` of what a node's inputs are made of.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,6 +25,36 @@ from .builder import GraphBuilder, OnnxNode, Value
 
 # Against rules that undo each other; deep nets need fewer than ten.
 _MOST_ROUNDS = 100
+# Their two operands match in either order.
+_COMMUTATIVE = frozenset(("Add", "Max", "Min", "Mul"))
+
+
+class Known(NamedTuple):
+    """A constant, whose elements a rule gets by this name."""
+
+    name: str
+
+
+class Number(NamedTuple):
+    """A constant of one element, which a rule gets as a number by this name."""
+
+    name: str
+
+
+class Made:
+    """A value that a node of one of some operators gives, whose first inputs match. A rule gets the
+    node by the name. is_once: nobody else uses the value."""
+
+    def __init__(
+        self, operators: str, *inputs: Pattern, name: str = "", is_once: bool = False
+    ) -> None:
+        self.operators, self.inputs = operators.split(), inputs
+        self.name, self.is_once = name, is_once
+
+
+# Besides: a text is any value, by which name a rule gets the name of it; a number is a constant
+# close to it; a list is one of its patterns. Things of one name are the same.
+Pattern: TypeAlias = "Known | Number | Made | str | float | list[Pattern]"
 
 
 class Rewriting:
@@ -72,6 +106,40 @@ class Rewriting:
         """Return the same where nobody else uses the value, so that the node can go."""
         return self.made(name, *operators) if self._uses[name] == 1 else None
 
+    def matches(
+        self, node: OnnxNode, patterns: Sequence[Pattern], found: dict[str, Any]
+    ) -> list[dict[str, Any]]:
+        """Return what names of patterns are, for each way in which a node's inputs match them."""
+        is_either = node.operator in _COMMUTATIVE
+        ways = []
+        for inputs in itertools.permutations(node.inputs) if is_either else [node.inputs]:
+            some = [found]
+            for pattern, name in zip(patterns, inputs):
+                some = [more for each in some for more in self._matches(pattern, name, each)]
+            ways += some
+        return ways
+
+    def _matches(
+        self, pattern: Pattern, name: str, found: dict[str, Any]
+    ) -> Iterable[dict[str, Any]]:
+        value: Any = name
+        match pattern:
+            case list():
+                return [way for each in pattern for way in self._matches(each, name, found)]
+            case Made():
+                value = (self.made_once if pattern.is_once else self.made)(name, *pattern.operators)
+                if value is None or found.get(pattern.name, value) is not value:
+                    return []
+                named = {pattern.name: value} if pattern.name else {}
+                return self.matches(value, pattern.inputs, {**found, **named})
+            case str():
+                return [{**found, pattern: name}] if found.get(pattern, name) == name else []
+            case Known() | Number():
+                value = self.array(name) if isinstance(pattern, Known) else self.number(name)
+                return [] if value is None else [{**found, pattern.name: value}]
+        number = self.number(name)
+        return [found] if number is not None and math.isclose(number, pattern, rel_tol=1e-6) else []
+
     def node(self, operator: str, inputs: list[Value], shape: Sequence[int], **attrs: Any) -> Value:
         """Add a node to the new graph, whose result has the dtype of its first input."""
         return self.new.node(operator, inputs, shape, inputs[0].dtype, **attrs)
@@ -90,6 +158,22 @@ class Rewriting:
 
 Rule = Callable[[Rewriting, OnnxNode], "Value | list[Value] | None"]
 Table = Mapping[str, Sequence[Rule]]
+
+
+def rule(*patterns: Pattern) -> Callable[[Callable[[Rewriting, Any], Value | None]], Rule]:
+    """Make a rule of a function that gets what the patterns of a node's inputs have found, and the
+    `node`: each way in which they match, until it returns a value."""
+
+    def make(build: Callable[[Rewriting, Any], Value | None]) -> Rule:
+        @functools.wraps(build)
+        def applied(walk: Rewriting, node: OnnxNode) -> Value | None:
+            ways = walk.matches(node, patterns, {"node": node})
+            values = (build(walk, SimpleNamespace(**way)) for way in ways)
+            return next((value for value in values if value is not None), None)
+
+        return applied
+
+    return make
 
 
 def rewritten(

@@ -17,6 +17,7 @@ import numpy as np
 
 from ...exec.arrays import load_arrays, save_arrays, sets_of
 from ...exec.reply import Unsupported
+from ...ops.onnx_session import PLAIN_DTYPES, dtype_of, session_of, sizes_of
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -30,14 +31,6 @@ class _Opened(NamedTuple):
     run: Callable[[Arrays], Sequence[Any]]
 
 
-# Types of onnxruntime's inputs by its names of them.
-_DTYPES = {
-    "tensor(bool)": "bool",
-    "tensor(float)": "float32",
-    "tensor(float16)": "float16",
-    "tensor(double)": "float64",
-    **{f"tensor({sign}int{n})": f"{sign}int{n}" for sign in ("", "u") for n in (8, 16, 32, 64)},
-}
 # Endings of models that an importer knows and no runtime here.
 _OTHERS = (".h5", ".keras", ".pb", ".pdmodel")
 _TFLITE = ("ai_edge_litert.interpreter", "tflite_runtime.interpreter")
@@ -72,22 +65,16 @@ def _open(model: str) -> _Opened:
 
 def _onnx(model: str) -> _Opened:
     runtime = _imported("onnxruntime")
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong comes as an exception
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    session = session_of(model)
 
     def run(arrays: Arrays) -> Sequence[Any]:
         feeds = {}
         for each in session.get_inputs():
-            dtype = _DTYPES.get(each.type)
-            if dtype is None:
+            if dtype_of(each) not in PLAIN_DTYPES:
                 raise Unsupported(f"its input {each.name} is a {each.type}")
             # One that is not among the arrays is read by nothing.
-            array = arrays.get(each.name)
-            if array is None:
-                array = np.zeros([n if isinstance(n, int) else 1 for n in each.shape])
-            feeds[each.name] = array.astype(dtype, copy=False)
+            array = arrays.get(each.name, np.zeros(sizes_of(each)))
+            feeds[each.name] = array.astype(dtype_of(each), copy=False)
         return session.run(None, feeds)
 
     names = [each.name for each in session.get_outputs()]
