@@ -20,11 +20,10 @@ from .explanation import (
     OtherPlan,
     Pair,
     PartRow,
-    PlaceRow,
     SecondPlan,
 )
 from .facts import FAR, doubt, head_lines, sum_remark, times_alike
-from .net import PlanParts
+from .net import Difference, PlanParts
 from .record import Report
 
 # From here on a plan takes so many times as long, and not so many percent longer.
@@ -96,7 +95,7 @@ def explain(
         is_op_level=all(in_search),
         is_optimal=all(row.is_optimal for row in report.searched),
         plans=tuple(
-            _with_places(_other_plan(row, decided), measured, facts)
+            _with_places(_other_plan(row, decided), measured, over)
             if row.name in with_places
             else _other_plan(row, decided)
             for row in measured.plans
@@ -211,18 +210,18 @@ def _other_plan(row: ComparedPlan, decided: str) -> OtherPlan:
     return OtherPlan(name, text, ratio, is_slower=is_slower)
 
 
-def _with_places(row: OtherPlan, report: Report, facts: Sequence[NodeFacts]) -> OtherPlan:
+def _with_places(row: OtherPlan, report: Report, over: Iterable[PlanParts]) -> OtherPlan:
     """Say where the parts of a slower plan lose. A plan whose placement no file holds is told of
     without places."""
     if not row.is_slower:
         return row
-    loss: float | None = 0.0
-    places: list[PlaceRow] = []
-    for fact in facts:
-        lost = fact.plan_parts.differences(report.plan, row.plan)
-        loss = _sum(loss, *(difference.loss for difference in lost))
-        places += [fact.place(item) for item in lost if (item.loss or 0.0) > 0]
-    found = dataclasses.replace(row, places=tuple(places), loss_seconds=loss)
+    lost: list[Difference] = []
+    for each in over:
+        lost += each.differences(report.plan, row.plan)
+    losses = [place.loss for place in lost]
+    whole = None if None in losses else sum(losses, 0.0)
+    places = tuple(place for place in lost if (place.loss or 0.0) > 0)
+    found = dataclasses.replace(row, places=places, loss_seconds=whole)
     return dataclasses.replace(found, remark=_loss_remark(found, report))
 
 
@@ -240,11 +239,6 @@ def _loss_remark(row: OtherPlan, report: Report) -> str:
         f"end to end it takes some {lost} more than {report.plan}, by its parts alone {alone}: "
         "what is timed alone does not add up to a run"
     )
-
-
-def _sum(*seconds: float | None) -> float | None:
-    known = [each for each in seconds if each is not None]
-    return sum(known) if len(known) == len(seconds) else None
 
 
 def _times(ratio: Ratio, unit: str) -> str:

@@ -18,11 +18,10 @@ from .explanation import (
     NodeRow,
     PartBackend,
     PartRow,
-    PlaceRow,
     Why,
 )
 from .facts import Timed, flags_text, in_order, label_of, time_text, times_alike, why_text
-from .net import Part
+from .net import Difference, Part
 
 Row = TypeVar("Row")
 
@@ -89,7 +88,7 @@ class _Writer:
             f"Parts of plan {plan}, the dearest first{beside}. {_HOW_TO_READ}",
         ]
 
-    def _place_lines(self, places: Sequence[PlaceRow]) -> list[str]:
+    def _place_lines(self, places: Sequence[Difference]) -> list[str]:
         # All operators are no place.
         some = [each for each in places if not self._is_all(each)]
         lines = []
@@ -103,10 +102,10 @@ class _Writer:
             )
         return lines
 
-    def _text(self, row: PlaceRow | PartRow) -> str:
+    def _text(self, row: Difference | PartRow) -> str:
         return self._operators[row.function].text(row.nodes)
 
-    def _is_all(self, row: PlaceRow) -> bool:
+    def _is_all(self, row: Difference) -> bool:
         operators = self._operators[row.function]
         return operators.count(row.nodes) == operators.total
 

@@ -176,6 +176,12 @@ def time_text(seconds: float | None, flags: Iterable[str]) -> str:
     return NOT_MEASURED if seconds is None else format_seconds(seconds) + flags_text(flags)
 
 
+def seconds_together(parts: Iterable[Timed]) -> float | None:
+    """Return the sum of their seconds; None where nobody measured one."""
+    seconds = [part.seconds for part in parts]
+    return None if None in seconds else sum(seconds)  # type: ignore[arg-type]
+
+
 def time_together(parts: Iterable[Timed]) -> str:
     """Return the same of several parts: the sum, and of how many it is where nobody measured the
     rest."""
