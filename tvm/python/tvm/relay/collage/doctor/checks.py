@@ -264,7 +264,9 @@ def check_disk(m: MachineFacts) -> Finding:
     advice = "make room, or set TMPDIR (candidates are built there) and the option store"
     if min(m.disk.values()) < _LEAST_DISK:
         return problem(f"free: {text}", advice)
-    return (warning if min(m.disk.values()) < _LITTLE_DISK else _plain)(f"free: {text}", advice)
+    if min(m.disk.values()) < _LITTLE_DISK:
+        return warning(f"free: {text}", advice)
+    return ok(f"free: {text}")
 
 
 def check_memory(m: MachineFacts) -> Finding:
@@ -276,10 +278,6 @@ def check_memory(m: MachineFacts) -> Finding:
             text, "a build takes up to 1 GiB beside the model: set the option workers to 1"
         )
     return ok(text)
-
-
-def _plain(found: str, _: str) -> Finding:
-    return ok(found)
 
 
 # Name -> check, in the order of the report.

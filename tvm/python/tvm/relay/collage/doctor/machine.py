@@ -127,18 +127,19 @@ def read_governors(root: str, cpus: set[int]) -> tuple[str, ...]:
 
 def read_megahertz(root: str) -> float | None:
     """Return the MHz of the first CPU that /proc/cpuinfo tells it of."""
-    for line in _read(root, "proc/cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "cpu MHz":
-            return float(value)
-    return None
+    value = _field(root, "proc/cpuinfo", "cpu MHz")
+    return float(value) if value else None
 
 
 def read_memory(root: str) -> int | None:
-    for line in _read(root, "proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return 1024 * int(line.split()[1])
-    return None
+    value = _field(root, "proc/meminfo", "MemAvailable")
+    return 1024 * int(value.split()[0]) if value else None
+
+
+def _field(root: str, path: str, name: str) -> str:
+    """Return the first value of this name in a file of lines "name: value"; "" where none is."""
+    pairs = (line.partition(":") for line in _read(root, path).splitlines())
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), "")
 
 
 def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
@@ -167,7 +168,6 @@ def _free(temporary: str, store: str | None) -> dict[str, int]:
 
 
 def _versions() -> str:
-
     llvm = tvm.support.libinfo()["LLVM_VERSION"]
     return f"tvm-collage {tvm_collage.__version__}, TVM {tvm.__version__}, LLVM {llvm}"
 

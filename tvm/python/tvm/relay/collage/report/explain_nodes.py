@@ -160,7 +160,8 @@ class NodeFacts:
         found = []
         for here, there in lost + gained:
             nodes = tuple(sorted(here.operators))
-            found.append(Pair(self._ops(nodes), nodes, here.row, there.row))
+            rows = {"here_candidate": here.row, "there_candidate": there.row}
+            found.append(Pair(self._ops(nodes), nodes, **rows))
         return found
 
     def _why(self, reason: Reason) -> Why:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 from ..plans.names import ONE_THREAD
 from ..views.function_report import Unplaced
 from .record import Report
+
+Row = TypeVar("Row")
+Key = TypeVar("Key", bound=Hashable)
 
 MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
@@ -162,10 +165,8 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def operators_by_backend(report: Report) -> dict[str, int]:
     """Return how many operators of what ships run on each backend."""
-    counts: dict[str, int] = {}
-    for row in report.placement:
-        counts[row.backend] = counts.get(row.backend, 0) + row.operators
-    return counts
+    rows = grouped(report.placement, lambda row: row.backend)
+    return {name: sum(row.operators for row in of) for name, of in rows.items()}
 
 
 # --- times ---------------------------------------------------------------------------------------
@@ -287,12 +288,12 @@ class UnplacedRow:
 
 def by_region(rows: Iterable[Unplaced]) -> list[UnplacedRow]:
     """Return the rows for a table: those that differ in the operator alone as one."""
-    groups: dict[Unplaced, list[Unplaced]] = {}
-    for row in rows:
+
+    def shared(row: Unplaced) -> Unplaced:
         # Other reasons than that it is slower are each about one operator.
         op = "" if row.why == "slower" else row.op
-        key = dataclasses.replace(row, op=op, operators=0, seconds=0.0)
-        groups.setdefault(key, []).append(row)
+        return dataclasses.replace(row, op=op, operators=0, seconds=0.0)
+
     return [
         UnplacedRow(
             ", ".join(
@@ -301,7 +302,7 @@ def by_region(rows: Iterable[Unplaced]) -> list[UnplacedRow]:
             sum(row.operators for row in group),
             group[0],
         )
-        for group in groups.values()
+        for group in grouped(rows, shared).values()
     ]
 
 
@@ -322,6 +323,14 @@ def why_text(why: str) -> str:
 
 
 # --- names, shapes, shares -----------------------------------------------------------------------
+
+
+def grouped(rows: Iterable[Row], key_of: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Return the rows of each key together, in order of appearance."""
+    found: dict[Key, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key_of(row), []).append(row)
+    return found
 
 
 def label_of(names: Sequence[str]) -> str:

@@ -109,7 +109,7 @@ class Known:
             if row.cost.seconds is not None:
                 of_backend = self._best.setdefault(row.backend, {})
                 operators = frozenset(net.shown(row.nodes))
-                part = Part(row.backend, row.nodes, row.cost.seconds, row.cost.flags)
+                part = Part(row.backend, row.nodes, row.cost.seconds, flags=row.cost.flags)
                 pair = of_backend.get(operators, part), part
                 of_backend[operators] = min(pair, key=lambda each: each.seconds or 0.0)
 
@@ -118,7 +118,7 @@ class Known:
         free, or what TVM cannot fuse), by that of a candidate of just its operators there."""
         nodes = tuple(nodes)
         if cost.seconds:
-            return Part(backend, nodes, cost.seconds, cost.flags)
+            return Part(backend, nodes, cost.seconds, flags=cost.flags)
         best = self._best.get(backend, {}).get(frozenset(self._net.shown(nodes)))
         return dataclasses.replace(best, nodes=nodes) if best else Part(backend, nodes, None)
 
@@ -219,7 +219,8 @@ class PlanParts:
             )
             if set(own) != set(other):
                 kernels = tuple(sorted(nodes & self.kernels))
-                found.append(Difference(self.function, self.ops_of(kernels), kernels, other, own))
+                where = (self.function, self.ops_of(kernels), kernels)
+                found.append(Difference(*where, there=other, here=own))
         return sorted(found, key=lambda item: -(item.loss or 0.0))
 
     def ops_of(self, nodes: Iterable[int]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import math
 from typing import Any
 
 from ..boxes import Box, BoxGraph, box_graph, functions_of, graph_of, plan_names
-from ..facts import shape_text, share_text, sum_remark, time_text, time_together
+from ..facts import grouped, shape_text, share_text, sum_remark, time_text, time_together
 from ..net import Net, short_name
 from ..picture.layout import PictureLayout, lay_out, lay_out_boxes
 from ..record import Report, SearchedFunction
@@ -86,12 +86,9 @@ def _box(box: Box, graph: BoxGraph) -> dict[str, Any]:
 def _backends(graph: BoxGraph) -> list[dict[str, Any]]:
     """Return the backends that have parts, the one with the most time first, each with its boxes,
     the dearest first."""
-    found: dict[str, list[int]] = {}
-    for k, box in enumerate(graph.boxes):
-        if box.backend:
-            found.setdefault(box.backend, []).append(k)
     rows = []
-    for backend, boxes in found.items():
+    parts = [k for k, box in enumerate(graph.boxes) if box.backend]
+    for backend, boxes in grouped(parts, lambda k: graph.boxes[k].backend).items():
         seconds = sum(graph.boxes[k].seconds or 0.0 for k in boxes)
         share = _share(seconds / (graph.seconds or 1.0)) if seconds else ""
         rows.append(

@@ -13,6 +13,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from ..boxes import Box, BoxGraph, Edge
+from ..facts import grouped
 from ..net import Net
 
 MOST_BOXES = 20  # of parts: what a screen or a page holds
@@ -36,10 +37,8 @@ class Fold(Box):
 
     def by_backend(self) -> dict[str, list[Box]]:
         """Return its parts, those of the backend with the most time first."""
-        found: dict[str, list[Box]] = {}
-        for box in self.boxes:
-            found.setdefault(box.backend, []).append(box)
-        return dict(sorted(found.items(), key=lambda item: (-_seconds(item[1]), -len(item[1]))))
+        found = grouped(self.boxes, lambda box: box.backend).items()
+        return dict(sorted(found, key=lambda item: (-_seconds(item[1]), -len(item[1]))))
 
 
 def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:
