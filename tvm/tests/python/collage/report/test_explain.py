@@ -16,7 +16,7 @@ from tvm.relay.collage.plans.graph_search import GuardResult
 from tvm.relay.collage.report import explain_lines as lines_module
 from tvm.relay.collage.report.boxes import box_graph
 from tvm.relay.collage.report.explain import explain as explain_record
-from tvm.relay.collage.report.explain_lines import Operators, explain_lines, in_short, instead_lines
+from tvm.relay.collage.report.explain_lines import InsteadText, Operators, explain_lines
 from tvm.relay.collage.report.explanation import CandidateRow, InsteadRow
 from tvm.relay.collage.report.net import Part, PlanParts
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -126,8 +126,8 @@ def test_a_total_that_is_not_known_is_no_verdict(unknown, text):
         "transition_seconds": 0.0,
     }
     told = explain_record(made(1), "collage")
-    given = InsteadRow(**{**known, **unknown}), Operators([5, 6]), told
-    assert instead_lines(*given) == [text] == [in_short(*given)]
+    words = InsteadText(InsteadRow(**{**known, **unknown}), Operators([5, 6]), told)
+    assert words.lines() == [text] == [words.short()]
 
 
 def test_a_backend_that_is_not_known_is_found_by_its_librarys_name(report):

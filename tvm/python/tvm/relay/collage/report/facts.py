@@ -16,7 +16,7 @@ from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 from ..plans.names import ONE_THREAD
 from ..views.function_report import Unplaced
-from .record import Report
+from .record import Report, Step
 
 Row = TypeVar("Row")
 Key = TypeVar("Key", bound=Hashable)
@@ -25,6 +25,7 @@ MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
     "of a file: collage report FILE --details, --html PAGE."
 )
+KERNEL_COLUMNS = ("backend", "step", "kernel", "of these, each alone")
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
 FAR = 1.1
@@ -191,6 +192,14 @@ def time_together(parts: Iterable[Timed]) -> str:
     flags = [flag for part in known for flag in part.flags]
     text = time_text(sum(part.seconds or 0.0 for part in known) if known else None, flags)
     return f"{text} for the {len(known)} measured" if 0 < len(known) < len(parts) else text
+
+
+def tried_text(step: Step) -> str:
+    """Return what each kernel of a step took alone, or why there is no time."""
+    return ", ".join(
+        f"{row.kernel} {row.status if row.seconds is None else format_seconds(row.seconds)}"
+        for row in step.tried
+    )
 
 
 def plan_time(row: ComparedPlan) -> str:

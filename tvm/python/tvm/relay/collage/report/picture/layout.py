@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import graphlib
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 
@@ -77,16 +78,8 @@ def _layers_of(
     reader."""
     after, before = _neighbours(count, edges)
     depth = [0] * count
-    waiting = [len(sources) for sources in before]
-    ready = [box for box in range(count) if not waiting[box]]
-    for box in ready:  # grows
-        for reader in after[box]:
-            depth[reader] = max(depth[reader], depth[box] + 1)
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                ready.append(reader)
-    if len(ready) < count:
-        raise ValueError("the graph has a cycle")
+    for box in graphlib.TopologicalSorter(dict(enumerate(before))).static_order():
+        depth[box] = max((depth[source] + 1 for source in before[box]), default=0)
     last = max(depth, default=0)
     for box in range(count):
         if box in bottom:
