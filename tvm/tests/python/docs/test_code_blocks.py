@@ -8,6 +8,7 @@ below, small; costs are made up, the guard takes few rounds. A block that cannot
 
 import subprocess
 import sys
+from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -26,8 +27,9 @@ from tvm.relay.collage import MockCostEstimator, optimizer
 from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
+from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.plans import whole_plans
-from tvm.relay.collage.plans.graph_search import GuardOptions
+from tvm.relay.collage.plans.graph_search import GuardOptions, GuardResult
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -36,6 +38,8 @@ WITHOUT_COMPILER = ("docs/deploy.md",)
 WITH_COMPILER = [
     page for page in PAGES if page not in WITHOUT_COMPILER and blocks_that_run(page, "python")
 ]
+# Pages whose guard measures plans: the first one, and the one on the guard.
+MEASURED = ("README.md", "docs/choosing.md")
 SHAPE = (1, 3, 224, 224)
 
 
@@ -47,10 +51,15 @@ def model():
     return graph.model(graph.pool("Max", x, 2, 2))
 
 
+@pytest.fixture(scope="module")
+def imported(model):
+    return collage.from_onnx(model, shape={"input": SHAPE})
+
+
 @pytest.fixture
-def given(model):
+def given(model, imported):
     """The names that pages take for given."""
-    mod, params = collage.from_onnx(model, shape={"input": SHAPE})
+    mod, params = imported
     return {
         **{"np": np, "onnx": onnx, "tvm": tvm, "relay": relay, "collage": collage},
         **{"autotvm": autotvm, "Target": Target, "is_op": is_op, "wildcard": wildcard},
@@ -60,19 +69,48 @@ def given(model):
     }
 
 
+class BuiltLater(Mapping):
+    """Libraries of plans, each built when somebody asks for it."""
+
+    def __init__(self, plans, how):
+        self.plans, self.build = plans, how.ship or how.build
+        self.context = tvm.transform.PassContext.current()
+
+    def __getitem__(self, name):
+        with self.context:
+            return self.build(self.plans[name])
+
+    def __iter__(self):
+        return iter(self.plans)
+
+    def __len__(self):
+        return len(self.plans)
+
+
+def guard_without_measuring(plans, reference, how, *, same_as, **more):
+    """Ships what the search found, and builds no other plan: each has its figures by its place."""
+    names = sorted(plans.keys() - same_as.keys(), key=lambda name: (name != "collage", name))
+    costs = {name: 1e-3 * place for place, name in enumerate(names, 1)}
+    rows = [Comparison(n, Cost.given(cost), samples=(cost,) * 9) for n, cost in costs.items()]
+    return GuardResult(rows, names[0], BuiltLater(plans, how)).with_equals(same_as)
+
+
 @pytest.fixture(autouse=True)
-def quick_searches(monkeypatch):
-    """Costs are made up and the guard takes three rounds."""
+def quick_searches(monkeypatch, request):
+    """Costs are made up. Of MEASURED the guard takes three rounds, elsewhere it measures
+    nothing."""
     costs = {name: 2 for name in ("cblas", "onnxruntime", "openvino")}
     costs = {"llvm": 10, "dnnl": 1, **costs}
     guard = whole_plans.guard
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
+    quick = {"options": GuardOptions(rounds=3, seconds=0.1)}
+    is_measured = request.node.name.endswith(tuple(f"[{page}]" for page in MEASURED))
     monkeypatch.setattr(
         whole_plans,
         "guard",
-        lambda *plans, **more: guard(
-            *plans, **{**more, "options": GuardOptions(rounds=3, seconds=0.1)}
-        ),
+        (lambda *plans, **more: guard(*plans, **{**more, **quick}))
+        if is_measured
+        else guard_without_measuring,
     )
 
 

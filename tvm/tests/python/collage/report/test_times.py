@@ -13,7 +13,7 @@ from tvm.relay.collage.report.explain_lines import explain_lines
 from tvm.relay.collage.report.facts import sum_remark, time_text, times_alike
 from tvm.relay.collage.report.html.arranged import arrange
 from tvm.relay.collage.report.netron import to_netron
-from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture import Picture, to_svg
 from tvm.relay.collage.report.trace import to_trace
 
 BESIDE = "these costs were measured beside other work; search again on a quiet machine"
@@ -103,7 +103,7 @@ def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(
     [plans] = [row["plans"] for row in arrange(report)]
     parts = [box for box in plans["collage"]["boxes"] if box["backend"]]
     assert {box["flags"] for box in parts} == {(flag,)} and why in plans["collage"]["time_note"]
-    picture = picture_of(report)
+    picture = Picture(report)
     drawn = to_svg(picture)
     assert drawn.count(f" ({flag})</text>") >= 7 and why in " ".join(picture.remarks)
     trace = json.dumps(to_trace(report))
@@ -126,4 +126,4 @@ def test_a_box_without_a_time_says_so():
         part["cost"]["seconds"] = None
     for row in report["functions"][0]["graph"]["costed"]:
         row["cost"]["seconds"] = None
-    assert to_svg(picture_of(record(report))).count(">not measured</text>") == 7
+    assert to_svg(Picture(record(report))).count(">not measured</text>") == 7

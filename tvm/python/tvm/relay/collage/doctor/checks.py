@@ -7,6 +7,7 @@ To add one: a function that answers with ok(), warning() or problem(), and a row
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -39,16 +40,9 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def ok(found: str) -> Finding:
-    return Finding(OK, found)
-
-
-def warning(found: str, advice: str) -> Finding:
-    return Finding(WARNING, found, advice)
-
-
-def problem(found: str, advice: str) -> Finding:
-    return Finding(PROBLEM, found, advice)
+ok = functools.partial(Finding, OK)
+warning = functools.partial(Finding, WARNING)
+problem = functools.partial(Finding, PROBLEM)
 
 
 def check_versions(m: MachineFacts) -> Finding:

@@ -4,7 +4,7 @@ its forms: lines and tables in a terminal, a page, pictures, explanations. Test:
 
 from .dot import to_dot
 from .facts import agreement_line, doubt, explained_mark, head_lines
-from .forms import FORMS, PICTURES, notebook_html, plot_history, write_form, write_picture
+from .forms import FORMS, PICTURES, ToldDecision, notebook_html, plot_history, write_form
 from .picture import MOST_BOXES
 from .record import CostCounts, OriginalAgreement, PlanSearch, Report, read_report
 from .tables import make_console, plan_table, print_decision, print_report, print_titled
@@ -17,6 +17,7 @@ __all__ = [
     "OriginalAgreement",
     "PlanSearch",
     "Report",
+    "ToldDecision",
     "agreement_line",
     "doubt",
     "explained_mark",
@@ -31,5 +32,4 @@ __all__ = [
     "read_report",
     "to_dot",
     "write_form",
-    "write_picture",
 ]

@@ -6,7 +6,9 @@ what the page draws. Test: report/html/test_arranged.py.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ..boxes import Box, BoxGraph, box_graph, functions_of, graph_of, plan_names
@@ -52,13 +54,7 @@ def _function(report: Report, function: SearchedFunction, names: list[str]) -> d
                 for k, box in enumerate(graph.boxes)
             ],
             "edges": [
-                {
-                    "source": edge.source,
-                    "target": edge.target,
-                    "values": edge.values,
-                    "bends": bends,
-                }
-                for edge, bends in zip(graph.edges, layout.routes)
+                {**vars(edge), "bends": bends} for edge, bends in zip(graph.edges, layout.routes)
             ],
             **_places(layout),
             "backends": _backends(graph),
@@ -149,13 +145,9 @@ class _Insides:
         nodes = graph.boxes[k].nodes
         if len(nodes) < 2:
             return None
-        comes = tuple(
-            dict.fromkeys(v for edge in graph.edges if edge.target == k for v in edge.values)
-        )
-        goes = tuple(
-            dict.fromkeys(v for edge in graph.edges if edge.source == k for v in edge.values)
-        )
-        key = (nodes, comes, goes)
+        comes = (edge.values for edge in graph.edges if edge.target == k)
+        goes = (edge.values for edge in graph.edges if edge.source == k)
+        key = (nodes, _each_once(comes), _each_once(goes))
         if key not in self._place_of:
             self._place_of[key] = len(self.found)
             self.found.append(self._inside(*key))
@@ -187,6 +179,10 @@ class _Insides:
             ],
             **_places(layout),
         }
+
+
+def _each_once(values: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(values)))
 
 
 def _places(layout: PictureLayout) -> dict[str, Any]:

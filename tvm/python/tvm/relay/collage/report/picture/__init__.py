@@ -5,9 +5,9 @@ fold.py makes few boxes of many, layout.py places them, draw.py puts them on a p
 The HTML page, which can be zoomed, has a place for every part. Test: report/picture/test_draw.py.
 """
 
-from .draw import Picture, picture_of
+from .draw import Picture
 from .fold import MOST_BOXES
 from .pdf import to_pdf
 from .svg import to_svg
 
-__all__ = ["MOST_BOXES", "Picture", "picture_of", "to_pdf", "to_svg"]
+__all__ = ["MOST_BOXES", "Picture", "to_pdf", "to_svg"]
