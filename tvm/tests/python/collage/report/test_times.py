@@ -123,7 +123,8 @@ def test_every_form_marks_doubtful_parts_and_says_that_they_contradict_the_plan(
 def test_a_box_without_a_time_says_so():
     report = made_report(1)
     for part in report["placements"]["functions"][0]["parts"]:
-        part["cost"]["seconds"] = None
-    for row in report["functions"][0]["graph"]["costed"]:
-        row["cost"]["seconds"] = None
+        part["cost"].update(seconds=None, status="unknown")
+    report["functions"][0]["graph"]["costed"] = []
+    spans = [e for e in to_trace(record(report))["traceEvents"] if e["ph"] == "X" and e["pid"] == 1]
+    assert all(e["dur"] == 0 and e["args"]["time"] == "not measured" for e in spans)
     assert to_svg(Picture(record(report))).count(">not measured</text>") == 7

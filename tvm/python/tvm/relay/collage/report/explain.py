@@ -219,7 +219,7 @@ def _with_places(row: OtherPlan, report: Report, over: Iterable[PlanParts]) -> O
     for each in over:
         lost += each.differences(report.plan, row.plan)
     losses = [place.loss for place in lost]
-    whole = None if None in losses else sum(losses, 0.0)
+    whole = None if None in losses else sum(filter(None, losses), 0.0)
     places = tuple(place for place in lost if (place.loss or 0.0) > 0)
     found = dataclasses.replace(row, places=places, loss_seconds=whole)
     return dataclasses.replace(found, remark=_loss_remark(found, report))
