@@ -2,13 +2,12 @@
 """The Python blocks of README.md and of docs/ run as they stand, in the order of their page.
 
 The blocks of a page share their names. What a page takes for given (a net, its data, files) is made
-below, small; costs are made up, the guard takes few rounds. A block that cannot run has a line
+below, small; costs are made up, the guard takes few rounds, or none. A block that cannot run has a line
 `<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
 """
 
 import subprocess
 import sys
-from collections.abc import Mapping
 
 import numpy as np
 import onnx
@@ -27,9 +26,9 @@ from tvm.relay.collage import MockCostEstimator, optimizer
 from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.plans import whole_plans
-from tvm.relay.collage.plans.graph_search import GuardOptions, GuardResult
+from tvm.relay.collage.plans.graph_search import GuardOptions
+from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -69,49 +68,21 @@ def given(model, imported):
     }
 
 
-class BuiltLater(Mapping):
-    """Libraries of plans, each built when somebody asks for it."""
-
-    def __init__(self, plans, how):
-        self.plans, self.build = plans, how.ship or how.build
-        self.context = tvm.transform.PassContext.current()
-
-    def __getitem__(self, name):
-        with self.context:
-            return self.build(self.plans[name])
-
-    def __iter__(self):
-        return iter(self.plans)
-
-    def __len__(self):
-        return len(self.plans)
-
-
-def guard_without_measuring(plans, reference, how, *, same_as, **more):
-    """Ships what the search found, and builds no other plan: each has its figures by its place."""
-    names = sorted(plans.keys() - same_as.keys(), key=lambda name: (name != "collage", name))
-    costs = {name: 1e-3 * place for place, name in enumerate(names, 1)}
-    rows = [Comparison(n, Cost.given(cost), samples=(cost,) * 9) for n, cost in costs.items()]
-    return GuardResult(rows, names[0], BuiltLater(plans, how)).with_equals(same_as)
-
-
 @pytest.fixture(autouse=True)
 def quick_searches(monkeypatch, request):
-    """Costs are made up. Of MEASURED the guard takes three rounds, elsewhere it measures
-    nothing."""
+    """Costs are made up; the guard takes three rounds on the pages MEASURED, elsewhere none."""
     costs = {name: 2 for name in ("cblas", "onnxruntime", "openvino")}
     costs = {"llvm": 10, "dnnl": 1, **costs}
+    is_measured = request.node.name.endswith(tuple(f"[{page}]" for page in MEASURED))
+
+    def quick(*plans, **more):
+        if not is_measured:
+            raise GuardUnavailable("no page but two measures plans")
+        return guard(*plans, **{**more, "options": GuardOptions(rounds=3, seconds=0.1)})
+
     guard = whole_plans.guard
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
-    quick = {"options": GuardOptions(rounds=3, seconds=0.1)}
-    is_measured = request.node.name.endswith(tuple(f"[{page}]" for page in MEASURED))
-    monkeypatch.setattr(
-        whole_plans,
-        "guard",
-        (lambda *plans, **more: guard(*plans, **{**more, **quick}))
-        if is_measured
-        else guard_without_measuring,
-    )
+    monkeypatch.setattr(whole_plans, "guard", quick)
 
 
 @pytest.fixture(autouse=True)
