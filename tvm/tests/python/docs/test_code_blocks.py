@@ -2,8 +2,8 @@
 """The Python blocks of README.md and of docs/ run as they stand, in the order of their page.
 
 The blocks of a page share their names. What a page takes for given (a net, its data, files) is made
-below, small; costs are made up, the guard takes few rounds, or none. A block that cannot run has a line
-`<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
+below, small; costs are made up, the guard takes few rounds, or none. A block that cannot run has a
+line `<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
 """
 
 import subprocess
