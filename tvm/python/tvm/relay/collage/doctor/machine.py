@@ -91,7 +91,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> MachineF
     cores = default_threads(root)
     meter = LoadMeter()
     load, noise = meter.look(), measure_noise(cores)
-    path, costs, error, is_older = _read_store(store)
+    path, costs, error, is_older = read_store(store)
     return MachineFacts(
         cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
         cpus=os.cpu_count() or len(allowed),
@@ -114,7 +114,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> MachineF
         store_is_older=is_older,
         compiler=find_compiler(),
         compiler_fault=why_it_does_not_link(),
-        disk=_free(tempfile.gettempdir(), path),
+        disk=free_bytes(tempfile.gettempdir(), path),
         memory=read_memory(root),
         versions=_versions(),
     )
@@ -142,7 +142,8 @@ def _field(root: str, path: str, name: str) -> str:
     return next((value.strip() for key, _, value in pairs if key.strip() == name), "")
 
 
-def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
+def read_store(option: str) -> tuple[str | None, int | None, str, bool]:
+    """Return the store's file, its rows, what is wrong with it, whether its layout is older."""
     path, _ = store_path(option)
     if path is None:
         return None, None, "", False
@@ -159,7 +160,7 @@ def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
         return str(path), None, str(error), False
 
 
-def _free(temporary: str, store: str | None) -> dict[str, int]:
+def free_bytes(temporary: str, store: str | None) -> dict[str, int]:
     """Return free bytes where candidates are built and where the store lies, or will."""
     folders = [Path(temporary)]
     if store is not None:
