@@ -63,6 +63,7 @@ def explain(
     measured = report.measured()
     decided = measured.plan
     over = [PlanParts(report, row) for row in report.searched]
+    graph_nodes = [each for parts in over for each in parts.graph.nodes]
     in_search = [OP_LEVEL in names and not each.differences(plan, OP_LEVEL) for each in over]
     other = ships if ships in names - {plan} else ""
     facts = [
@@ -104,7 +105,7 @@ def explain(
         second=SecondPlan(second, _pairs(second, parts, facts)),
         remarks=tuple(filter(None, remarks)),
         backend=backend,
-        nearest_calls=() if node is None else _nearest_calls(node, over),
+        nearest_calls=() if node is None else _nearest(node, graph_nodes),
         functions=tuple(fact.function() for fact in facts),
         parts=tuple(parts),
         nodes=tuple(nodes),
@@ -279,10 +280,6 @@ def _no_node(node: int | None, op: str | None, report: Report) -> str:
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
         f"the search; the operators are {known}"
     )
-
-
-def _nearest_calls(node: int, over: Iterable[PlanParts]) -> tuple[int, ...]:
-    return _nearest(node, [each for parts in over for each in parts.graph.nodes])
 
 
 def _nearest(node: int, nodes: Iterable[GraphNode]) -> tuple[int, ...]:
