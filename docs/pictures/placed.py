@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
 import models
 import tvm
 from tvm.relay import collage
-from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture import Picture, to_svg
 
 BACKENDS = ("dnnl", "openvino", "onnxruntime")
 
@@ -30,7 +30,7 @@ def main(file: Path) -> None:
         result = collage.optimize(mod, params, targets, options)
     # Not every measurement keeps this plan, so that the picture does not say that it ships.
     title = "A plan for the generator of DCGAN"
-    file.write_text(to_svg(dataclasses.replace(picture_of(result.record), title=title)))
+    file.write_text(to_svg(dataclasses.replace(Picture(result.record), title=title)))
 
 
 if __name__ == "__main__":

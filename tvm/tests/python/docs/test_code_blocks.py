@@ -2,8 +2,8 @@
 """The Python blocks of README.md and of docs/ run as they stand, in the order of their page.
 
 The blocks of a page share their names. What a page takes for given (a net, its data, files) is made
-below, small; costs are made up, the guard takes few rounds. A block that cannot run has a line
-`<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
+below, small; costs are made up, the guard takes few rounds, or none. A block that cannot run has a
+line `<!-- not run: why -->` above it. Blocks in other languages: test_shell_blocks.py.
 """
 
 import subprocess
@@ -27,6 +27,7 @@ from tvm.relay.collage.backends import list_backends
 from tvm.relay.collage.backends.registry import tell_tvm
 from tvm.relay.collage.compile import build_library
 from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans.graph_search.libraries import GuardUnavailable
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -35,6 +36,8 @@ WITHOUT_COMPILER = ("docs/deploy.md",)
 WITH_COMPILER = [
     page for page in PAGES if page not in WITHOUT_COMPILER and blocks_that_run(page, "python")
 ]
+# Pages whose guard measures plans: the first one, and the one on the guard.
+MEASURED = ("README.md", "docs/choosing.md")
 SHAPE = (1, 3, 224, 224)
 
 
@@ -46,10 +49,15 @@ def model():
     return graph.model(graph.pool("Max", x, 2, 2))
 
 
+@pytest.fixture(scope="module")
+def imported(model):
+    return collage.from_onnx(model, shape={"input": SHAPE})
+
+
 @pytest.fixture
-def given(model):
+def given(model, imported):
     """The names that pages take for given."""
-    mod, params = collage.from_onnx(model, shape={"input": SHAPE})
+    mod, params = imported
     return {
         **{"np": np, "onnx": onnx, "tvm": tvm, "relay": relay, "collage": collage},
         **{"autotvm": autotvm, "Target": Target, "is_op": is_op, "wildcard": wildcard},
@@ -60,18 +68,22 @@ def given(model):
 
 
 @pytest.fixture(autouse=True)
-def quick_searches(monkeypatch):
-    """Costs are made up and the guard takes three rounds."""
+def quick_searches(monkeypatch, request):
+    """Costs are made up; the guard takes three rounds on the pages MEASURED, elsewhere none."""
     costs = {name: 2 for name in ("cblas", "onnxruntime", "openvino")}
     costs = {"llvm": 10, "dnnl": 1, **costs}
+    is_measured = request.node.name.endswith(tuple(f"[{page}]" for page in MEASURED))
+
     guard = whole_plans.guard
-    quick = collage.CollageOptions(guard_rounds=3, guard_seconds=0.1).guarding
+    options = collage.CollageOptions(guard_rounds=3, guard_seconds=0.1).guarding
+
+    def quick(plans, reference, how, _, **more):
+        if not is_measured:
+            raise GuardUnavailable("no page but two measures plans")
+        return guard(plans, reference, how, options, **more)
+
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
-    monkeypatch.setattr(
-        whole_plans,
-        "guard",
-        lambda plans, reference, how, _, **more: guard(plans, reference, how, quick, **more),
-    )
+    monkeypatch.setattr(whole_plans, "guard", quick)
 
 
 @pytest.fixture(autouse=True)

@@ -21,21 +21,13 @@ from .files.kinds import kind_of
 from .files.records import RecordError, read
 from .files.text import why_no_file
 from .plans.placement import SeenPlans
-from .report import (
-    MOST_BOXES,
-    Report,
-    notebook_html,
-    print_report,
-    read_report,
-    write_form,
-    write_picture,
-)
+from .report import Report, ToldDecision, notebook_html, read_report
 
 _SHOULD_BE = "name what `collage compile` or `tvmc compile` wrote"
 
 
 @dataclasses.dataclass(frozen=True)
-class Library:
+class Library(ToldDecision):
     """path: the file. report: what was decided, as Result.to_json() gave it; None for a library
     that carries none, which `export_library` writes."""
 
@@ -63,30 +55,16 @@ class Library:
         """Write the placement of what ships, or of another plan that was seen, to a file."""
         self.placements.placement(plan or self._whole_report()["plan"]).save(path)
 
-    def show(self, details: bool = False) -> None:
-        """Print what was decided, as Result.show does."""
-        print_report(self._told_report(), details=details)
-
-    def save_html(self, path: str | os.PathLike) -> None:
-        """Write what was decided as one page for a browser, as Result.save_html does."""
-        write_form(self._told_report(), "html", path)
-
-    def save_picture(
-        self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
-    ) -> None:
-        """Draw the placed graph as `.svg` or `.pdf`, as Result.save_picture does."""
-        write_picture(self._told_report(), path, plan, boxes=boxes)
-
     def _repr_html_(self) -> str | None:
         """Return the three lines and the picture for a notebook; none without a report."""
-        return notebook_html(self._told_report()) if self.report else None
+        return notebook_html(self._told()) if self.report else None
 
     def _whole_report(self) -> dict[str, Any]:
         if self.report is None:
             raise PlacementError(no_report(self.path), "file")
         return self.report
 
-    def _told_report(self) -> Report:
+    def _told(self, is_full: bool = True) -> Report:
         """To be told of, for which placements alone, of an older version too, are too little."""
         return read_report(self._whole_report(), self.path, declared_colours())
 

@@ -28,17 +28,14 @@ from .plans.original import Agreement
 from .plans.placement import Placement, SeenPlans
 from .plans.placement.seen import can_be_saved
 from .report import (
-    MOST_BOXES,
     CostCounts,
     OriginalAgreement,
     PlanSearch,
     Report,
+    ToldDecision,
     notebook_html,
     plot_history,
-    print_report,
     to_dot,
-    write_form,
-    write_picture,
 )
 from .report.facts import Summary
 from .report.looks import report_looks
@@ -48,7 +45,7 @@ from .views.function_report import FunctionReport
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Result:
+class Result(ToldDecision):
     """The decision of Collage for a module.
 
     mod: the module to build for `host`, parts of external backends as global functions.
@@ -192,7 +189,7 @@ class Result:
         """The same as a record, made once. Beside what is told in short: the graph of each
         function, in which TVM goes by "tvm", the tensors of main, which of a VM's library nothing
         else tells, colours, and the placements of every plan that was seen."""
-        short = self._short
+        short = self._told(is_full=False)
         functions = tuple(
             dataclasses.replace(row, graph=graph_of(function.graph, self.host.kind.name))
             for row, function in zip(short.functions, self.partitioned, strict=True)
@@ -205,9 +202,10 @@ class Result:
             placements=self.placements,
         )
 
-    @property
-    def _short(self) -> Report:
-        """Return all that is told without graphs and placements, which take long."""
+    def _told(self, is_full: bool = True) -> Report:
+        """Return the record, or all of it but graphs and placements, which take long."""
+        if is_full:
+            return self.record
         comparisons = self.guard.comparisons if self.guard else []
         singles = [item.name for item in comparisons if is_single(item.name)]
         plans = compare_plans(comparisons, singles, self.plan)
@@ -251,19 +249,6 @@ class Result:
         """The graph of what ships in Graphviz's DOT, coloured by backend: `dot -Tsvg` draws it."""
         return to_dot(self.mod, TVM_ALONE, report_looks(self.record))
 
-    def save_html(self, path: str | os.PathLike) -> None:
-        """Write the report as one page for a browser, which needs no network (docs/report.md)."""
-        write_form(self.record, "html", path)
-
-    def save_picture(
-        self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
-    ) -> None:
-        """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
-        `.pdf`. Parts that run one after the other and take little time share a box, so that there
-        are at most so many; `boxes=0` draws each part alone. OptionError for another ending; PDF
-        needs reportlab."""
-        write_picture(self.record, path, plan, boxes=boxes)
-
     def _repr_html_(self) -> str:
         """The three lines and the picture in a notebook; `save_html` writes the page."""
         return notebook_html(self.record)
@@ -281,12 +266,7 @@ class Result:
 
     def Summary(self) -> str:
         """One line: what ships, how fast, what it runs on, the time it took to find out."""
-        return self._short.summary
+        return self._told(is_full=False).summary
 
     def __repr__(self) -> str:
         return f"Result({self.Summary()})"
-
-    def show(self, details: bool = False) -> None:
-        """Print three lines: what ships, how fast it is, what to do next; with ``details`` tables
-        of the plans, the parts, what failed and why too."""
-        print_report(self._short, details=details)

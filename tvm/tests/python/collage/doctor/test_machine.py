@@ -54,23 +54,23 @@ def test_the_compiler_is_cxx_or_one_on_the_path(tmp_path):
 
 def test_stores(tmp_path):
     file = tmp_path / "costs.sqlite"
-    assert machine._read_store(str(file)) == (str(file), None, "", False)
+    assert machine.read_store(str(file)) == (str(file), None, "", False)
     with CostStore(file) as store:
         store.put(row())
-    assert machine._read_store(str(file)) == (str(file), 1, "", False)
-    assert machine._read_store("none") == (None, None, "", False)
+    assert machine.read_store(str(file)) == (str(file), 1, "", False)
+    assert machine.read_store("none") == (None, None, "", False)
     mistyped = tmp_path / "mistyped" / "folder" / "costs.sqlite"
-    path, costs, error, _ = machine._read_store(str(mistyped))
+    path, costs, error, _ = machine.read_store(str(mistyped))
     assert (path, costs) == (str(mistyped), None) and f"no folder {mistyped.parent.parent}" in error
     file.write_text("no database at all, but long enough to be taken for one" * 99)
-    path, costs, error, is_older = machine._read_store(str(file))
+    path, costs, error, is_older = machine.read_store(str(file))
     assert (path, costs, is_older) == (str(file), None, False) and str(file) in error
 
 
 def test_free_space_is_that_of_the_first_folder_that_exists(tmp_path):
-    free = machine._free(str(tmp_path), str(tmp_path / "not" / "yet" / "costs.sqlite"))
+    free = machine.free_bytes(str(tmp_path), str(tmp_path / "not" / "yet" / "costs.sqlite"))
     assert list(free) == [str(tmp_path)] and free[str(tmp_path)] > 0
-    assert list(machine._free("/", None)) == ["/"]
+    assert list(machine.free_bytes("/", None)) == ["/"]
 
 
 class Clock:

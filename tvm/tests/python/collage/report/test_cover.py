@@ -51,7 +51,7 @@ def test_what_no_candidates_hold_has_no_cover():
 @pytest.mark.parametrize(("operators", "count", "has_singles"), [(6, 10, True), (14, 70, False)])
 def test_of_few_operators_no_other_cover_costs_less(operators, count, has_singles):
     draw = random.Random(0)
-    for _ in range(40):
+    for _ in range(10):
         known = drawn(draw, operators, count, 4, has_singles)
         found = cheapest_cover(range(operators), known)
         assert seconds_of(found) == least_seconds(range(operators), known)

@@ -5,7 +5,7 @@ from made_reports import BACKENDS, PLANS, made, made_report, record
 from tvm.relay.collage.backends import declared_colours
 from tvm.relay.collage.report.html import to_html
 from tvm.relay.collage.report.looks import PATTERNS, looks_of, mixed, report_looks
-from tvm.relay.collage.report.picture import picture_of, to_svg
+from tvm.relay.collage.report.picture import Picture, to_svg
 
 
 def test_looks_differ_in_colour_and_pattern():
@@ -52,12 +52,12 @@ def test_a_backend_looks_the_same_in_every_plan_and_form():
     looks = report_looks(report)
     assert looks == looks_of(BACKENDS, {})
     for plan in PLANS:
-        assert picture_of(report, plan).looks == looks
+        assert Picture(report, plan).looks == looks
     page = to_html(report)
     assert all(f'"{name}":{{"colour":"{look.colour}"' in page for name, look in looks.items())
     # Of a plan without the first of them, too.
-    assert looks["beta"].colour in to_svg(picture_of(report, "beta"))
-    assert looks["alpha"].colour not in to_svg(picture_of(report, "beta"))
+    assert looks["beta"].colour in to_svg(Picture(report, "beta"))
+    assert looks["alpha"].colour not in to_svg(Picture(report, "beta"))
 
 
 def test_colours_are_thinned():

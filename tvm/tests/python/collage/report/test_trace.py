@@ -44,15 +44,6 @@ def test_the_whole_run_stands_beside_them_where_it_was_measured():
     assert {event["pid"] for event in to_trace(record(report))["traceEvents"]} == {1}
 
 
-def test_what_has_no_time_of_its_own_says_so():
-    report = made_report(1)
-    for part in report["placements"]["functions"][0]["parts"]:
-        part["cost"] = {**part["cost"], "status": "unknown", "seconds": None}
-    report["functions"][0]["graph"]["costed"] = []
-    events = parts_of(to_trace(record(report)))
-    assert all(e["dur"] == 0 and e["args"]["time"] == "not measured" for e in events)
-
-
 def test_nothing_to_draw_is_an_error():
     with pytest.raises(CollageError, match="nothing to draw"):
         to_trace(made(1, functions=[]))

@@ -7,6 +7,7 @@ To add one: a function that answers with ok(), warning() or problem(), and a row
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import re
@@ -39,16 +40,9 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-def ok(found: str) -> Finding:
-    return Finding(OK, found)
-
-
-def warning(found: str, advice: str) -> Finding:
-    return Finding(WARNING, found, advice)
-
-
-def problem(found: str, advice: str) -> Finding:
-    return Finding(PROBLEM, found, advice)
+ok = functools.partial(Finding, OK)
+warning = functools.partial(Finding, WARNING)
+problem = functools.partial(Finding, PROBLEM)
 
 
 def check_versions(m: MachineFacts) -> Finding:
@@ -264,7 +258,9 @@ def check_disk(m: MachineFacts) -> Finding:
     advice = "make room, or set TMPDIR (candidates are built there) and the option store"
     if min(m.disk.values()) < _LEAST_DISK:
         return problem(f"free: {text}", advice)
-    return (warning if min(m.disk.values()) < _LITTLE_DISK else _plain)(f"free: {text}", advice)
+    if min(m.disk.values()) < _LITTLE_DISK:
+        return warning(f"free: {text}", advice)
+    return ok(f"free: {text}")
 
 
 def check_memory(m: MachineFacts) -> Finding:
@@ -276,10 +272,6 @@ def check_memory(m: MachineFacts) -> Finding:
             text, "a build takes up to 1 GiB beside the model: set the option workers to 1"
         )
     return ok(text)
-
-
-def _plain(found: str, _: str) -> Finding:
-    return ok(found)
 
 
 # Name -> check, in the order of the report.

@@ -91,7 +91,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> MachineF
     cores = default_threads(root)
     meter = LoadMeter()
     load, noise = meter.look(), measure_noise(cores)
-    path, costs, error, is_older = _read_store(store)
+    path, costs, error, is_older = read_store(store)
     return MachineFacts(
         cpu=cpu_model(os.path.join(root, "proc/cpuinfo")),
         cpus=os.cpu_count() or len(allowed),
@@ -114,7 +114,7 @@ def read_machine(target: str = "", store: str = "", root: str = "/") -> MachineF
         store_is_older=is_older,
         compiler=find_compiler(),
         compiler_fault=why_it_does_not_link(),
-        disk=_free(tempfile.gettempdir(), path),
+        disk=free_bytes(tempfile.gettempdir(), path),
         memory=read_memory(root),
         versions=_versions(),
     )
@@ -127,21 +127,23 @@ def read_governors(root: str, cpus: set[int]) -> tuple[str, ...]:
 
 def read_megahertz(root: str) -> float | None:
     """Return the MHz of the first CPU that /proc/cpuinfo tells it of."""
-    for line in _read(root, "proc/cpuinfo").splitlines():
-        name, _, value = line.partition(":")
-        if name.strip() == "cpu MHz":
-            return float(value)
-    return None
+    value = _field(root, "proc/cpuinfo", "cpu MHz")
+    return float(value) if value else None
 
 
 def read_memory(root: str) -> int | None:
-    for line in _read(root, "proc/meminfo").splitlines():
-        if line.startswith("MemAvailable:"):
-            return 1024 * int(line.split()[1])
-    return None
+    value = _field(root, "proc/meminfo", "MemAvailable")
+    return 1024 * int(value.split()[0]) if value else None
 
 
-def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
+def _field(root: str, path: str, name: str) -> str:
+    """Return the first value of this name in a file of lines "name: value"; "" where none is."""
+    pairs = (line.partition(":") for line in _read(root, path).splitlines())
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), "")
+
+
+def read_store(option: str) -> tuple[str | None, int | None, str, bool]:
+    """Return the store's file, its rows, what is wrong with it, whether its layout is older."""
     path, _ = store_path(option)
     if path is None:
         return None, None, "", False
@@ -158,7 +160,7 @@ def _read_store(option: str) -> tuple[str | None, int | None, str, bool]:
         return str(path), None, str(error), False
 
 
-def _free(temporary: str, store: str | None) -> dict[str, int]:
+def free_bytes(temporary: str, store: str | None) -> dict[str, int]:
     """Return free bytes where candidates are built and where the store lies, or will."""
     folders = [Path(temporary)]
     if store is not None:
@@ -167,7 +169,6 @@ def _free(temporary: str, store: str | None) -> dict[str, int]:
 
 
 def _versions() -> str:
-
     llvm = tvm.support.libinfo()["LLVM_VERSION"]
     return f"tvm-collage {tvm_collage.__version__}, TVM {tvm.__version__}, LLVM {llvm}"
 

@@ -6,7 +6,7 @@ from tvm_collage.words import MOST_BOXES
 
 from .dot import to_dot
 from .facts import agreement_line, doubt, explained_mark, head_lines
-from .forms import notebook_html, plot_history, write_form, write_picture
+from .forms import ToldDecision, notebook_html, plot_history, write_form
 from .record import CostCounts, OriginalAgreement, PlanSearch, Report, read_report
 from .tables import make_console, plan_table, print_decision, print_report, print_titled
 
@@ -16,6 +16,7 @@ __all__ = [
     "OriginalAgreement",
     "PlanSearch",
     "Report",
+    "ToldDecision",
     "agreement_line",
     "doubt",
     "explained_mark",
@@ -30,5 +31,4 @@ __all__ = [
     "read_report",
     "to_dot",
     "write_form",
-    "write_picture",
 ]

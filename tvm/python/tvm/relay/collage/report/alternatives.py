@@ -10,12 +10,13 @@ Test: report/test_alternatives.py, report/test_cover.py.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from ..views.function_report import CostedCandidate, FunctionGraph
+from ..views.function_report import FunctionGraph
+from .explanation import CandidateRow, InsteadRow
+from .facts import seconds_together
 from .net import Part
 
 # Candidates for one place that are compared.
@@ -32,58 +33,36 @@ class Candidate(NamedTuple):
 
     operators: frozenset[int]  # its kernels alone, without what is free among them
     seconds: float  # alone
-    row: CostedCandidate  # as the report has it
-
-
-@dataclasses.dataclass(frozen=True)
-class Instead:
-    """A candidate in place of the parts that it lies in."""
-
-    candidate: Candidate
-    rest: tuple[Candidate, ...] | None  # for their other operators; None: not all were measured
-    here: tuple[Part, ...]  # in whose place it would stand
-    transition_seconds: float  # that the plan is charged for values that these parts make or read
-
-    @property
-    def rest_seconds(self) -> float | None:
-        return None if self.rest is None else sum(each.seconds for each in self.rest)
-
-    @property
-    def here_seconds(self) -> float | None:
-        known = [part.seconds for part in self.here if part.seconds is not None]
-        return sum(known) if len(known) == len(self.here) else None
-
-    @property
-    def more(self) -> float | None:
-        """Return by how many seconds it costs more than the parts, without transitions; None where
-        a cost is not known."""
-        if self.rest_seconds is None or self.here_seconds is None:
-            return None
-        return self.candidate.seconds + self.rest_seconds - self.here_seconds
+    row: CandidateRow  # as an explanation has it
 
 
 class Alternatives:
     """The candidates of a function, beside the parts that a plan has of it."""
 
     def __init__(
-        self, graph: FunctionGraph, parts: Iterable[Part], transitions: Mapping[int, float]
+        self,
+        graph: FunctionGraph,
+        rows: Iterable[CandidateRow],
+        parts: Iterable[Part],
+        transitions: Mapping[int, float],
     ) -> None:
-        """`transitions`: by a value's node, the seconds that the plan is charged for its own."""
+        """`rows`: of the graph's candidates. `transitions`: by a value's node, the seconds that the
+        plan is charged for its own."""
         self._transitions = transitions
         self._inputs_of = {node.index: node.inputs for node in graph.nodes}
         self._kernels = {node.index for node in graph.nodes if node.is_kernel}
         self._part_of = {index: part for part in parts for index in part.nodes}
         self._of_backend: dict[str, list[Candidate]] = {}
         self._by_first: dict[int, list[Candidate]] = {}
-        self._known: dict[frozenset[int], tuple[Candidate, ...] | None] = {}
-        for row in graph.costed:
+        self._known: dict[frozenset[int], tuple[CandidateRow, ...] | None] = {}
+        for row in rows:
             operators = self._kernels.intersection(row.nodes)
-            if row.cost.seconds is not None and operators:
-                candidate = Candidate(frozenset(operators), row.cost.seconds, row)
+            if row.seconds is not None and operators:
+                candidate = Candidate(frozenset(operators), row.seconds, row)
                 self._of_backend.setdefault(row.backend, []).append(candidate)
                 self._by_first.setdefault(min(operators), []).append(candidate)
 
-    def best(self, backend: str, operators: Collection[int]) -> Instead | None:
+    def best(self, backend: str, operators: Collection[int]) -> InsteadRow | None:
         """Return of the backend's candidates that hold most of these operators the one with which
         the plan's parts there would cost least; None without any."""
         asked = self._kernels.intersection(operators)
@@ -111,30 +90,41 @@ class Alternatives:
         dearest_first = sorted(self._of_backend.get(backend, []), key=lambda each: -each.seconds)
         return {each.operators: each for each in dearest_first}
 
-    def _instead(self, candidate: Candidate) -> Instead:
-        here = {self._part_of[each] for each in candidate.operators if each in self._part_of}
+    def _instead(self, candidate: Candidate) -> InsteadRow:
+        parts = {self._part_of[each] for each in candidate.operators if each in self._part_of}
+        here = tuple(sorted(parts, key=lambda part: min(part.nodes)))
         nodes = {node for part in here for node in part.nodes}
         values = nodes.union(*(self._inputs_of.get(node, ()) for node in nodes))
-        return Instead(
-            candidate=candidate,
-            rest=self._cover(frozenset(nodes & self._kernels - candidate.operators)),
-            here=tuple(sorted(here, key=lambda part: min(part.nodes))),
+        rest = self._cover(frozenset(nodes & self._kernels - candidate.operators))
+        rest_seconds = None if rest is None else seconds_together(rest)
+        here_seconds = seconds_together(here)
+        more_seconds = None
+        if rest_seconds is not None and here_seconds is not None:
+            more_seconds = candidate.seconds + rest_seconds - here_seconds
+        return InsteadRow(
+            candidate=candidate.row,
+            rest=rest,
+            here=here,
+            rest_seconds=rest_seconds,
+            here_seconds=here_seconds,
+            more_seconds=more_seconds,
             transition_seconds=sum(
                 seconds for value, seconds in self._transitions.items() if value in values
             ),
         )
 
-    def _cover(self, operators: frozenset[int]) -> tuple[Candidate, ...] | None:
+    def _cover(self, operators: frozenset[int]) -> tuple[CandidateRow, ...] | None:
         if operators not in self._known:
             known = [each for first in operators for each in self._by_first.get(first, [])]
             cover = cheapest_cover(operators, known)
-            self._known[operators] = None if cover is None else tuple(cover)
+            self._known[operators] = None if cover is None else tuple(c.row for c in cover)
         return self._known[operators]
 
 
-def _rank(each: Instead) -> tuple[float, float]:
+def _rank(each: InsteadRow) -> tuple[float, float]:
     """Rank those that are known first, the cheapest of them first."""
-    return (math.inf if each.more is None else each.more, each.candidate.seconds)
+    more = math.inf if each.more_seconds is None else each.more_seconds
+    return more, each.candidate.seconds or 0.0
 
 
 class _Begun(NamedTuple):

@@ -17,7 +17,7 @@ from ..plans.placement.seen import SeenPlans, parts_at
 from ..views.function_report import FunctionGraph
 from .facts import time_text
 from .looks import FREE
-from .net import Known, Net, PlacedKernel
+from .net import Known, Net, Part
 from .record import Report, SearchedFunction
 
 
@@ -142,26 +142,23 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
-    def add(
-        kind: str, backend: str, kernel: PlacedKernel, *, label: str = "", rule: str = ""
-    ) -> None:
-        nodes = kernel.nodes
+    def add(kind: str, part: Part, label: str = "", rule: str = "") -> None:
+        nodes = part.nodes
         box_of.update(dict.fromkeys(nodes, len(boxes)))
         gives = net.nodes[nodes[-1]].type if nodes else ""
         label = label or net.label(nodes)
-        box = Box(kind, backend, nodes, label=label, type=gives, rule=rule)
-        boxes.append(dataclasses.replace(box, seconds=kernel.seconds, flags=kernel.flags))
+        about = {**vars(part), "label": label, "type": gives, "rule": rule}
+        boxes.append(Box(kind, **about))
 
     for index, node in net.nodes.items():
         if node.kind == "var":
-            add("input", "", PlacedKernel((index,), None), label=node.name or "input")
+            add("input", Part("", (index,), None), node.name or "input")
     for part in _parts_of(report, function.function, plan):
         if nodes := net.shown(part.nodes):
             backend = TVM_ALONE if part.backend in (report.host_kind, FREE) else part.backend
-            add("part", backend, known.part(backend, nodes, part.cost), rule=part.rule)
+            add("part", known.part(backend, nodes, part.cost), rule=part.rule)
     for kernel in known.tvms_kernels(set(box_of)):
-        shown = dataclasses.replace(kernel, nodes=tuple(net.shown(kernel.nodes)))
-        add("rest", TVM_ALONE, shown)
+        add("rest", dataclasses.replace(kernel, nodes=tuple(net.shown(kernel.nodes))))
     edges: dict[tuple[int, int], dict[int, None]] = {}
     for index, target in box_of.items():
         if net.is_shown(index):

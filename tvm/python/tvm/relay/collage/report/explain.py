@@ -22,11 +22,10 @@ from .explanation import (
     OtherPlan,
     Pair,
     PartRow,
-    PlaceRow,
     SecondPlan,
 )
 from .facts import FAR, doubt, head_lines, sum_remark, times_alike
-from .net import PlanParts
+from .net import Difference, PlanParts
 from .record import Report
 
 # From here on a plan takes so many times as long, and not so many percent longer.
@@ -66,6 +65,7 @@ def explain(
     measured = report.measured()
     decided = measured.plan
     over = [PlanParts(report, row) for row in report.searched]
+    graph_nodes = [each for parts in over for each in parts.graph.nodes]
     in_search = [OP_LEVEL in names and not each.differences(plan, OP_LEVEL) for each in over]
     other = ships if ships in names - {plan} else ""
     facts = [
@@ -98,7 +98,7 @@ def explain(
         is_op_level=all(in_search),
         is_optimal=all(row.is_optimal for row in report.searched),
         plans=tuple(
-            _with_places(_other_plan(row, decided), measured, facts)
+            _with_places(_other_plan(row, decided), measured, over)
             if row.name in with_places
             else _other_plan(row, decided)
             for row in measured.plans
@@ -107,7 +107,7 @@ def explain(
         second=SecondPlan(second, _pairs(second, parts, facts)),
         remarks=tuple(filter(None, remarks)),
         backend=backend,
-        nearest_calls=() if node is None else _nearest_calls(node, over),
+        nearest_calls=() if node is None else _nearest(node, graph_nodes),
         functions=tuple(fact.function() for fact in facts),
         parts=tuple(parts),
         nodes=tuple(nodes),
@@ -213,18 +213,18 @@ def _other_plan(row: ComparedPlan, decided: str) -> OtherPlan:
     return OtherPlan(name, text, ratio, is_slower=is_slower)
 
 
-def _with_places(row: OtherPlan, report: Report, facts: Sequence[NodeFacts]) -> OtherPlan:
+def _with_places(row: OtherPlan, report: Report, over: Iterable[PlanParts]) -> OtherPlan:
     """Say where the parts of a slower plan lose. A plan whose placement no file holds is told of
     without places."""
     if not row.is_slower:
         return row
-    loss: float | None = 0.0
-    places: list[PlaceRow] = []
-    for fact in facts:
-        lost = fact.plan_parts.differences(report.plan, row.plan)
-        loss = _sum(loss, *(difference.loss for difference in lost))
-        places += [fact.place(item) for item in lost if (item.loss or 0.0) > 0]
-    found = dataclasses.replace(row, places=tuple(places), loss_seconds=loss)
+    lost: list[Difference] = []
+    for each in over:
+        lost += each.differences(report.plan, row.plan)
+    losses = [place.loss for place in lost]
+    whole = None if None in losses else sum(filter(None, losses), 0.0)
+    places = tuple(place for place in lost if (place.loss or 0.0) > 0)
+    found = dataclasses.replace(row, places=places, loss_seconds=whole)
     return dataclasses.replace(found, remark=_loss_remark(found, report))
 
 
@@ -242,11 +242,6 @@ def _loss_remark(row: OtherPlan, report: Report) -> str:
         f"end to end it takes some {lost} more than {report.plan}, by its parts alone {alone}: "
         "what is timed alone does not add up to a run"
     )
-
-
-def _sum(*seconds: float | None) -> float | None:
-    known = [each for each in seconds if each is not None]
-    return sum(known) if len(known) == len(seconds) else None
 
 
 def _times(ratio: Ratio, unit: str) -> str:
@@ -287,10 +282,6 @@ def _no_node(node: int | None, op: str | None, report: Report) -> str:
         f"no node is {op}: it is of another name in TVM, or was folded or simplified away before "
         f"the search; the operators are {known}"
     )
-
-
-def _nearest_calls(node: int, over: Iterable[PlanParts]) -> tuple[int, ...]:
-    return _nearest(node, [each for parts in over for each in parts.graph.nodes])
 
 
 def _nearest(node: int, nodes: Iterable[GraphNode]) -> tuple[int, ...]:

@@ -5,26 +5,22 @@ report/test_node_ranges.py.
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
 
 from ..views.function_report import Refusal
 from .explanation import (
-    CandidateRow,
     Explanation,
     InsteadRow,
     NodeBackend,
     NodeRow,
     PartBackend,
     PartRow,
-    PlaceRow,
     Why,
 )
 from .facts import Timed, flags_text, in_order, label_of, time_text, times_alike, why_text
-from .net import Part
-
-Row = TypeVar("Row")
+from .net import Difference, Part
 
 # Where plans differ, reasons, and parts or nodes that are told, unless all are asked for.
 _MOST_PLACES = 2
@@ -89,11 +85,11 @@ class _Writer:
             f"Parts of plan {plan}, the dearest first{beside}. {_HOW_TO_READ}",
         ]
 
-    def _place_lines(self, places: Sequence[PlaceRow]) -> list[str]:
+    def _place_lines(self, places: Sequence[Difference]) -> list[str]:
         # All operators are no place.
         some = [each for each in places if not self._is_all(each)]
         lines = []
-        for k, each in enumerate(self._some(some, _MOST_PLACES)):
+        for k, each in enumerate(some):
             there, here = each.there, each.here
             lost, left = times_alike(_total(there), _total(here))
             lines.append(
@@ -101,12 +97,12 @@ class _Writer:
                 f"({self._text(each)}): {lost} ({_who(there)}) there, {left} ({_who(here)}) here, "
                 "each part alone"
             )
-        return lines
+        return self._some(lines, _MOST_PLACES)
 
-    def _text(self, row: PlaceRow | PartRow) -> str:
+    def _text(self, row: Difference | PartRow) -> str:
         return self._operators[row.function].text(row.nodes)
 
-    def _is_all(self, row: PlaceRow) -> bool:
+    def _is_all(self, row: Difference) -> bool:
         operators = self._operators[row.function]
         return operators.count(row.nodes) == operators.total
 
@@ -136,29 +132,29 @@ class _Writer:
 
     def _backend_lines(self, row: NodeBackend, node: NodeRow, operators: Operators) -> list[str]:
         if row.instead:
-            first, *lines = instead_lines(row.instead, operators, self._told)
+            first, *lines = InsteadText(row.instead, operators, self._told).lines()
         else:
             lines = []
             first = "runs it" if row.has_it else self._state(row.reason, node.is_kernel)
         told = row.instead.candidate.nodes if row.instead else node.part and node.part.nodes
         is_told = row.instead or row.has_it
         others = [each for each in row.candidates if not (is_told and each.nodes == told)]
-        lines += [
-            f"{'also ' if is_told else ''}measured: {_time(each)} for " + operators.text(each.nodes)
-            for each in self._some(others, MOST_REASONS)
-        ]
-        lines += [
-            f"{each.status} for {operators.text(each.nodes)}: {each.message}"
-            for each in self._some(row.failures, MOST_REASONS)
-        ]
-        lines += [
-            f"{each.rule} refused: {each.reason}"
-            for each in self._some(_telling(row), MOST_REASONS)
-        ]
+        also = "also " if is_told else ""
+        text = operators.text
+        for found in (
+            (f"{also}measured: {_time(each)} for {text(each.nodes)}" for each in others),
+            (f"{each.status} for {text(each.nodes)}: {each.message}" for each in row.failures),
+            (f"{each.rule} refused: {each.reason}" for each in _telling(row)),
+        ):
+            lines += self._some(found, MOST_REASONS)
         return [f"  {row.backend}: {first}", *(f"    {line}" for line in lines)]
 
-    def _some(self, rows: Sequence[Row], most: int) -> Sequence[Row]:
-        return rows if self._is_whole else rows[:most]
+    def _some(self, lines: Iterable[str], most: int, left: str = "") -> list[str]:
+        """Return the first lines unless all are asked for; `left` says how many are left out."""
+        lines = list(lines)
+        shown = lines if self._is_whole else lines[:most]
+        more = [left.format(len(lines) - len(shown))] if left and len(shown) < len(lines) else []
+        return [*shown, *more]
 
     def part_lines(self, row: PartRow) -> list[str]:
         """Return one line on a part; of another plan one on each part of what ships there; one on
@@ -183,13 +179,11 @@ class _Writer:
         dearest = sorted(row.ships, key=lambda each: -(each.seconds or 0.0))
         if dearest == [row.part]:
             return [f"  {ships}: the same"]
-        shown = self._some(dearest, _MOST_PLACES)
         lines = [
             f"  {ships}: {each.backend}, {operators.text(each.nodes)}, {_time(each)}"
-            for each in shown
+            for each in dearest
         ]
-        left = len(dearest) - len(shown)
-        return [*lines, *([f"  {ships}: {left} other parts"] if left else [])]
+        return self._some(lines, _MOST_PLACES, f"  {ships}: {{}} other parts")
 
     def _is_compared_whole(self, row: PartRow) -> bool:
         """Return whether a part is the whole net, and other plans of it ran."""
@@ -223,7 +217,7 @@ class _Writer:
         known = []
         # Of the whole net the plans above tell it, by what they took end to end.
         if instead and not self._is_compared_whole(row):
-            known = [in_short(instead, operators, self._told)]
+            known = [InsteadText(instead, operators, self._told).short()]
         states: dict[str, list[int]] = {}
         for reason in each.reasons:
             if not (instead and reason.reason.why in _OF_A_PLAN):
@@ -232,9 +226,7 @@ class _Writer:
             state if len(nodes) == len(row.nodes) else f"{state} ({operators.text(nodes)})"
             for state, nodes in states.items()
         ]
-        shown = self._some(texts, MOST_REASONS)
-        left = len(texts) - len(shown)
-        return [*known, *shown, *([f"{left} more: --all tells all"] if left else [])]
+        return [*known, *self._some(texts, MOST_REASONS, "{} more: --all tells all")]
 
     def _state(self, reason: Why | None, is_kernel: bool = True) -> str:
         """Say why a backend does not have a node."""
@@ -272,70 +264,91 @@ def _telling(row: NodeBackend) -> list[Refusal]:
 # --- what a backend would cost in place of parts -------------------------------------------------
 
 
-def in_short(instead: InsteadRow, operators: Operators, told: Explanation) -> str:
-    """Return one line, to stand behind "not dnnl: "."""
-    text = _Text(instead, operators)
-    if text.unknown:
-        return text.unknown
-    there = f"{text.own if text.is_same else text.candidate + text.rest} there, {text.here} here"
-    return "; ".join(filter(None, [f"{text.verdict}: {there}", _why_not_less(instead, told)]))
+class InsteadText:
+    """Words on a candidate in place of parts, its times in one unit."""
 
-
-def instead_lines(instead: InsteadRow, operators: Operators, told: Explanation) -> list[str]:
-    """Return the verdict, then one line on each thing that is in it; where a cost is not known, one
-    line that says which."""
-    text = _Text(instead, operators)
-    if text.unknown:
-        return [text.unknown]
-    lines = [
-        f"{text.verdict} in all, with its best candidate for this: {text.total}",
-        text.candidate,
-    ]
-    for rest in filter(None, [text.rest.removeprefix(", ")]):
-        lines.append(f"{rest} of {_those(instead)}{_who_runs(instead.rest or ())}")
-    return [*lines, *filter(None, [text.transitions, _why_not_less(instead, told)])]
-
-
-class _Text:
-    """The pieces of both, their times in one unit."""
-
-    def __init__(self, instead: InsteadRow, operators: Operators) -> None:
+    def __init__(self, instead: InsteadRow, operators: Operators, told: Explanation) -> None:
+        self._instead, self._told = instead, told
         candidate = instead.candidate
         rest, here, more = instead.rest_seconds, instead.here_seconds, instead.more_seconds
         own = candidate.seconds or 0.0  # it was measured
         whole = own + (rest or 0.0)
         charged = instead.transition_seconds
         alike = times_alike(abs(more or 0.0), own, rest or 0.0, here or 0.0, whole, charged)
-        self.transitions = (
+        self._transitions = (
             f"without transitions of layouts; the plan is charged {alike[5]} for those there"
             if charged
             else ""
         )
         held = {node for part in instead.here for node in part.nodes}
         left = operators.count(held - {*candidate.nodes})
-        self.own = alike[1] + flags_text(candidate.flags)
+        self._own = alike[1] + flags_text(candidate.flags)
         place = operators.text(candidate.nodes)
-        self.candidate = f"{self.own} for {place}"
+        self._candidate = f"{self._own} for {place}"
         # In just the place of one part, whose operators stand above.
-        self.is_same = len(instead.here) == 1 and not left
+        self._is_same = len(instead.here) == 1 and not left
         others = f"the other {f'{left} operators' if left > 1 else 'operator'}"
-        self.rest = f", {alike[2]}{_marks(instead.rest or ())} for {others}" if left else ""
-        self.here = alike[3] + _marks(instead.here)
-        self.total = f"{alike[4]} for what takes {self.here} here"
-        self.verdict = f"{alike[0]} {'less' if more is not None and more < 0 else 'more'}"
+        self._rest = f", {alike[2]}{_marks(instead.rest or ())} for {others}" if left else ""
+        self._here = alike[3] + _marks(instead.here)
+        self._total = f"{alike[4]} for what takes {self._here} here"
+        self._verdict = f"{alike[0]} {'less' if more is not None and more < 0 else 'more'}"
         # A sum of some of the costs would read as that of all.
-        self.unknown = ""
+        self._unknown = ""
         if rest is None:
             were = "were not all" if left > 1 else "was not"
-            self.unknown = (
+            self._unknown = (
                 f"{time_text(own, candidate.flags)} for {place}; {others} of {_those(instead)} "
                 f"{were} measured, so that the total is not known"
             )
         elif here is None:
-            self.unknown = (
-                f"{self.candidate}{self.rest}; what it would replace here was not measured alone, "
-                "so that nobody knows which is faster"
+            self._unknown = (
+                f"{self._candidate}{self._rest}; what it would replace here was not measured "
+                "alone, so that nobody knows which is faster"
             )
+
+    def short(self) -> str:
+        """Return one line, to stand behind "not dnnl: "."""
+        if self._unknown:
+            return self._unknown
+        there = self._own if self._is_same else self._candidate + self._rest
+        text = f"{self._verdict}: {there} there, {self._here} here"
+        return "; ".join(filter(None, [text, self._why_not_less()]))
+
+    def lines(self) -> list[str]:
+        """Return the verdict, then one line on each thing that is in it; where a cost is not known,
+        one line that says which."""
+        if self._unknown:
+            return [self._unknown]
+        rest = f"{self._rest.removeprefix(', ')} of {_those(self._instead)}{self._who_runs()}"
+        lines = [
+            f"{self._verdict} in all, with its best candidate for this: {self._total}",
+            self._candidate,
+            rest if self._rest else "",
+            self._transitions,
+            self._why_not_less(),
+        ]
+        return [*filter(None, lines)]
+
+    def _who_runs(self) -> str:
+        """Say who would run the other operators."""
+        rest = self._instead.rest or ()
+        by = Counter(each.backend for each in rest)
+        if len(rest) < 2:
+            return "".join(f", on {name}" for name in by)
+        return ", in pieces: " + ", ".join(f"{count} on {name}" for name, count in by.most_common())
+
+    def _why_not_less(self) -> str:
+        """Say why a plan that seems to cost less is none."""
+        if self._instead.more_seconds is None or self._instead.more_seconds >= 0:
+            return ""
+        if not self._told.is_op_level:
+            return "by parts alone it is faster, but plans ship by what they take end to end"
+        if not self._told.is_optimal:
+            return "the search ended before it had looked at every plan"
+        return (
+            "no plan with it costs less in all: transitions between layouts, which these times "
+            "leave out, take at least that, or these parts would wait for each other"
+        )
 
 
 def _marks(timed: Iterable[Timed]) -> str:
@@ -343,30 +356,8 @@ def _marks(timed: Iterable[Timed]) -> str:
     return flags_text(flag for each in timed for flag in each.flags)
 
 
-def _who_runs(rest: Sequence[CandidateRow]) -> str:
-    """Say who would run the other operators."""
-    by = Counter(each.backend for each in rest)
-    if len(rest) < 2:
-        return "".join(f", on {name}" for name in by)
-    return ", in pieces: " + ", ".join(f"{count} on {name}" for name, count in by.most_common())
-
-
 def _those(instead: InsteadRow) -> str:
     return "its part" if len(instead.here) == 1 else f"the {len(instead.here)} parts there"
-
-
-def _why_not_less(instead: InsteadRow, told: Explanation) -> str:
-    """Say why a plan that seems to cost less is none."""
-    if instead.more_seconds is None or instead.more_seconds >= 0:
-        return ""
-    if not told.is_op_level:
-        return "by parts alone it is faster, but plans ship by what they take end to end"
-    if not told.is_optimal:
-        return "the search ended before it had looked at every plan"
-    return (
-        "no plan with it costs less in all: transitions between layouts, which these times "
-        "leave out, take at least that, or these parts would wait for each other"
-    )
 
 
 # --- nodes as ranges -----------------------------------------------------------------------------
@@ -399,14 +390,9 @@ class Operators:
 
     def nodes(self, nodes: Iterable[int]) -> str:
         """Return as "nodes 6, 8-13": a range is of operators between which there is no other."""
-        runs: list[list[int]] = []
-        for node in sorted(nodes):
-            place = self._place_of.get(node)
-            before = self._place_of.get(runs[-1][-1]) if runs else None
-            if place is not None and before is not None and place == before + 1:
-                runs[-1].append(node)
-            else:
-                runs.append([node])
+        numbered = enumerate(sorted(nodes))
+        groups = itertools.groupby(numbered, lambda item: self._place_of[item[1]] - item[0])
+        runs = [[node for _, node in group] for _, group in groups]
         if len(runs) > _MOST_RANGES and not self._is_whole:
             return f"nodes {runs[0][0]}-{runs[-1][-1]} in {len(runs)} ranges"
         texts = [

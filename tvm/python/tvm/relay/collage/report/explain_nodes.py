@@ -6,31 +6,29 @@ share is one object. For explain.py. Test: report/test_explain.py.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TypeVar
 
 from ..errors import FileError
 from ..options.named import option
 from ..plans.names import TVM_ALONE
-from ..views.function_report import CostedCandidate, GraphNode, Reason, Refusal
+from ..views.function_report import GraphNode, Reason, Refusal
 from .alternatives import Alternatives
 from .explanation import (
     CandidateRow,
     FunctionOperators,
     HeldWhy,
-    InsteadRow,
     NodeBackend,
     NodeRow,
     Pair,
     PartBackend,
     PartRow,
-    PlaceRow,
     Why,
 )
-from .net import Difference, Part, PlanParts
+from .net import Part, PlanParts
 from .record import SearchedFunction
 
-Row = TypeVar("Row", CostedCandidate, Reason, Refusal)
+Row = TypeVar("Row", CandidateRow, Reason, Refusal)
 
 
 class NodeFacts:
@@ -49,7 +47,7 @@ class NodeFacts:
         """`ships` names another plan that ships, "" for none; `only` a backend to be told of alone.
         `is_op_level`: whether `plan` is that of the search, which is charged for transitions."""
         graph = plan_parts.graph
-        self._function, self.plan_parts = function.function, plan_parts
+        self.plan_parts, self._ops = plan_parts, plan_parts.ops_of
         self._parts = plan_parts.parts(plan)
         # A value has a row for each part that reads it.
         transitions: Counter[int] = Counter()
@@ -57,21 +55,20 @@ class NodeFacts:
             transitions[row.node] += row.seconds  # type: ignore[assignment]
         self._part_of = _by_node(self._parts)
         self._shipped = _by_node(plan_parts.parts(ships)) if ships else {}
-        self._alternatives = Alternatives(graph, self._parts, transitions)
         self._backends = [
             each.name
             for each in graph.backends
             if (each.is_external or each.name == TVM_ALONE) and only in (None, each.name)
         ]
-        self._kernels = tuple(node.index for node in graph.nodes if node.is_kernel)
-        self._costed = _by_place(graph.costed)
+        rows = [CandidateRow.of(row) for row in graph.costed]
+        self._alternatives = Alternatives(graph, rows, self._parts, transitions)
+        self._costed = _by_place(rows)
         self._reasons = _by_place(graph.reasons)
         self._refusals = _by_place(graph.refusals)
-        self._candidates: dict[int, CandidateRow] = {}  # by the identity of the graph's rows
 
     def function(self) -> FunctionOperators:
         """Return the function with its kernels."""
-        return FunctionOperators(self._function, self._kernels)
+        return FunctionOperators(self.plan_parts.function, tuple(sorted(self.plan_parts.kernels)))
 
     @property
     def has_parts(self) -> bool:
@@ -83,24 +80,22 @@ class NodeFacts:
         return [self._of_part(part) for part in self._parts]
 
     def _of_part(self, part: Part) -> PartRow:
-        nodes = tuple(sorted(set(part.nodes).intersection(self._kernels)))
+        nodes = tuple(node for node in part.nodes if node in self.plan_parts.kernels)
         ships = dict.fromkeys(self._shipped[node] for node in nodes if node in self._shipped)
+        best, reasons = self._alternatives.best, self._reasons_of
         return PartRow(
-            function=self._function,
+            function=self.plan_parts.function,
             part=part,
             nodes=nodes,
             ops=self._ops(nodes),
             is_whole=len(self._parts) == 1,
             ships=tuple(ships),
             backends=tuple(
-                PartBackend(name, self._instead(name, part.nodes), self._reasons_of(name, nodes))
+                PartBackend(name, best(name, part.nodes), reasons(name, nodes))
                 for name in self._backends
                 if name != part.backend
             ),
         )
-
-    def _ops(self, nodes: Iterable[int]) -> tuple[str, ...]:
-        return tuple(map(self.plan_parts.op_of, nodes))
 
     def _reasons_of(self, backend: str, nodes: Iterable[int]) -> tuple[HeldWhy, ...]:
         """Return why a backend does not have these, each reason with the nodes that it holds
@@ -120,7 +115,7 @@ class NodeFacts:
         if part is None and node.is_kernel:
             part = Part(TVM_ALONE, (node.index,), None)
         return NodeRow(
-            function=self._function,
+            function=self.plan_parts.function,
             node=node.index,
             op=node.op,
             kind=node.kind,
@@ -138,9 +133,7 @@ class NodeFacts:
     def _backend(self, name: str, node: int, part: Part | None, *, is_full: bool) -> NodeBackend:
         place = (name, node)
         costed = self._costed.get(place, [])
-        usable = sorted(
-            (row for row in costed if row.cost.seconds is not None), key=lambda row: len(row.nodes)
-        )
+        usable = [row for row in costed if row.seconds is not None]
         refused = sorted(self._refusals.get(place, []), key=lambda row: len(row.nodes))
         # Of equal words those about the fewest nodes.
         refusals = {(row.rule, row.reason): row for row in reversed(refused)}
@@ -149,26 +142,11 @@ class NodeFacts:
         return NodeBackend(
             backend=name,
             has_it=has_it,
-            instead=self._instead(name, [node]) if is_full and not has_it else None,
-            candidates=tuple(self._candidate(row) for row in usable),
-            failures=tuple(self._candidate(row) for row in costed if row.cost.seconds is None),
+            instead=self._alternatives.best(name, [node]) if is_full and not has_it else None,
+            candidates=tuple(sorted(usable, key=lambda row: len(row.nodes))),
+            failures=tuple(row for row in costed if row.seconds is None),
             reason=self._why(reasons[0]) if reasons else None,
             refusals=tuple([*refusals.values()][::-1]),
-        )
-
-    def _instead(self, backend: str, nodes: Collection[int]) -> InsteadRow | None:
-        found = self._alternatives.best(backend, nodes)
-        if found is None:
-            return None
-        rest = None if found.rest is None else tuple(self._candidate(c.row) for c in found.rest)
-        return InsteadRow(
-            candidate=self._candidate(found.candidate.row),
-            rest=rest,
-            here=found.here,
-            rest_seconds=found.rest_seconds,
-            here_seconds=found.here_seconds,
-            more_seconds=found.more,
-            transition_seconds=found.transition_seconds,
         )
 
     def best_pairs(self, others: Iterable[Part]) -> list[Pair]:
@@ -179,24 +157,12 @@ class NodeFacts:
         pairs = self._alternatives.same(whole.backend, backends)
         lost = [(here, there) for here, there in pairs[:1] if there.seconds > here.seconds]
         gained = [(here, there) for here, there in pairs[-1:] if there.seconds < here.seconds]
-        return [
-            Pair(
-                ops=self._ops(sorted(here.operators)),
-                nodes=tuple(sorted(here.operators)),
-                here_candidate=self._candidate(here.row),
-                there_candidate=self._candidate(there.row),
-            )
-            for here, there in lost + gained
-        ]
-
-    def place(self, each: Difference) -> PlaceRow:
-        """Return where two plans differ."""
-        return PlaceRow(function=self._function, **vars(each))
-
-    def _candidate(self, row: CostedCandidate) -> CandidateRow:
-        if id(row) not in self._candidates:
-            self._candidates[id(row)] = CandidateRow.of(row)
-        return self._candidates[id(row)]
+        found = []
+        for here, there in lost + gained:
+            nodes = tuple(sorted(here.operators))
+            rows = {"here_candidate": here.row, "there_candidate": there.row}
+            found.append(Pair(self._ops(nodes), nodes, **rows))
+        return found
 
     def _why(self, reason: Reason) -> Why:
         count = len(self.plan_parts.graph.costed)

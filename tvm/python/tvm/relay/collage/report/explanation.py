@@ -14,7 +14,7 @@ from ..costs.compared import Ratio
 from ..costs.cost import CostStatus
 from ..files.records import Attribute, to_json
 from ..views.function_report import CostedCandidate, Refusal
-from .net import Part
+from .net import Difference, Part
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,9 +32,7 @@ class CandidateRow:
     @classmethod
     def of(cls, row: CostedCandidate) -> CandidateRow:
         """Return the row of a report's candidate."""
-        cost = row.cost
-        nodes = (row.backend, row.rule, row.nodes)
-        return cls(*nodes, cost.status, cost.seconds, cost.flags, cost.message)
+        return cls(row.backend, row.rule, row.nodes, **vars(row.cost))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,17 +119,6 @@ class NodeRow:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlaceRow:
-    """A place where two plans differ."""
-
-    function: str
-    ops: tuple[str, ...]
-    nodes: tuple[int, ...]
-    there: tuple[Part, ...]  # of the other plan
-    here: tuple[Part, ...]  # of what ships
-
-
-@dataclasses.dataclass(frozen=True)
 class OtherPlan:
     """The reason why another plan does not ship."""
 
@@ -139,7 +126,7 @@ class OtherPlan:
     text: str  # one sentence
     ratio: Ratio | None  # of its time to that of what ships
     is_slower: bool
-    places: tuple[PlaceRow, ...] = ()  # where its parts lose, the dearest first
+    places: tuple[Difference, ...] = ()  # where its parts lose, the dearest first
     loss_seconds: float | None = 0.0  # the sum of all differences; None where one is not known
     remark: str = ""  # where that is another loss than it has end to end
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeVar
 
 from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 from ..plans.names import ONE_THREAD
 from ..views.function_report import Unplaced
-from .record import Report
+from .record import Report, Step
+
+Row = TypeVar("Row")
+Key = TypeVar("Key", bound=Hashable)
 
 MORE = (
     "All plans, parts, reasons: show(details=True), save_html(PAGE); "
     "of a file: collage report FILE --details, --html PAGE."
 )
+KERNEL_COLUMNS = ("backend", "step", "kernel", "of these, each alone")
 NOT_MEASURED = "not measured"
 # From so many times on, either way, a plan's parts are said not to add up to it.
 FAR = 1.1
@@ -162,10 +166,8 @@ def counts_text(counts: Mapping[str, int]) -> str:
 
 def operators_by_backend(report: Report) -> dict[str, int]:
     """Return how many operators of what ships run on each backend."""
-    counts: dict[str, int] = {}
-    for row in report.placement:
-        counts[row.backend] = counts.get(row.backend, 0) + row.operators
-    return counts
+    rows = grouped(report.placement, lambda row: row.backend)
+    return {name: sum(row.operators for row in of) for name, of in rows.items()}
 
 
 # --- times ---------------------------------------------------------------------------------------
@@ -176,6 +178,12 @@ def time_text(seconds: float | None, flags: Iterable[str]) -> str:
     return NOT_MEASURED if seconds is None else format_seconds(seconds) + flags_text(flags)
 
 
+def seconds_together(parts: Iterable[Timed]) -> float | None:
+    """Return the sum of their seconds; None where nobody measured one."""
+    seconds = [part.seconds for part in parts]
+    return None if None in seconds else sum(seconds)  # type: ignore[arg-type]
+
+
 def time_together(parts: Iterable[Timed]) -> str:
     """Return the same of several parts: the sum, and of how many it is where nobody measured the
     rest."""
@@ -184,6 +192,14 @@ def time_together(parts: Iterable[Timed]) -> str:
     flags = [flag for part in known for flag in part.flags]
     text = time_text(sum(part.seconds or 0.0 for part in known) if known else None, flags)
     return f"{text} for the {len(known)} measured" if 0 < len(known) < len(parts) else text
+
+
+def tried_text(step: Step) -> str:
+    """Return what each kernel of a step took alone, or why there is no time."""
+    return ", ".join(
+        f"{row.kernel} {row.status if row.seconds is None else format_seconds(row.seconds)}"
+        for row in step.tried
+    )
 
 
 def plan_time(row: ComparedPlan) -> str:
@@ -281,12 +297,12 @@ class UnplacedRow:
 
 def by_region(rows: Iterable[Unplaced]) -> list[UnplacedRow]:
     """Return the rows for a table: those that differ in the operator alone as one."""
-    groups: dict[Unplaced, list[Unplaced]] = {}
-    for row in rows:
+
+    def shared(row: Unplaced) -> Unplaced:
         # Other reasons than that it is slower are each about one operator.
         op = "" if row.why == "slower" else row.op
-        key = dataclasses.replace(row, op=op, operators=0, seconds=0.0)
-        groups.setdefault(key, []).append(row)
+        return dataclasses.replace(row, op=op, operators=0, seconds=0.0)
+
     return [
         UnplacedRow(
             ", ".join(
@@ -295,7 +311,7 @@ def by_region(rows: Iterable[Unplaced]) -> list[UnplacedRow]:
             sum(row.operators for row in group),
             group[0],
         )
-        for group in groups.values()
+        for group in grouped(rows, shared).values()
     ]
 
 
@@ -316,6 +332,14 @@ def why_text(why: str) -> str:
 
 
 # --- names, shapes, shares -----------------------------------------------------------------------
+
+
+def grouped(rows: Iterable[Row], key_of: Callable[[Row], Key]) -> dict[Key, list[Row]]:
+    """Return the rows of each key together, in order of appearance."""
+    found: dict[Key, list[Row]] = {}
+    for row in rows:
+        found.setdefault(key_of(row), []).append(row)
+    return found
 
 
 def label_of(names: Sequence[str]) -> str:

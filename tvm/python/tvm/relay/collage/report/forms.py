@@ -23,8 +23,9 @@ from .boxes import check_names
 from .facts import doubt, head_lines
 from .html import to_html
 from .netron import to_netron
-from .picture import Picture, picture_of, to_pdf, to_svg
+from .picture import Picture, to_pdf, to_svg
 from .record import PlanSearch, Report
+from .tables import print_report
 from .trace import to_trace
 
 # A plan that is None is what ships, a function that is "" the one with the most nodes.
@@ -53,19 +54,40 @@ def write_form(
     if boxes < 0:
         raise OptionError(f"boxes must be 0 or more, not {boxes}; with 0 each part has its own")
     if form in PICTURES:
-        contents = PICTURES[form](picture_of(report, plan, function, boxes))
+        contents = PICTURES[form](Picture(report, plan, name=function, boxes=boxes))
     else:
         contents = _WRITERS[form](report, plan, function)
     write_whole(os.fspath(path), contents)
 
 
-def write_picture(report: Report, path: str | os.PathLike, plan: str | None, *, boxes: int) -> None:
-    """Write SVG or PDF, as the file's ending says. OptionError for another ending."""
-    form = Path(path).suffix.lower()[1:]
-    if form not in PICTURES:
-        endings = " or ".join(f".{each}" for each in PICTURES)
-        raise OptionError(f"a picture's file ends in {endings}, not {str(path)!r}")
-    write_form(report, form, path, plan, boxes=boxes)
+class ToldDecision:
+    """A decision with its report: told in a terminal, as a page, as a picture."""
+
+    def _told(self, is_full: bool = True) -> Report:
+        """Return the report; unless it is full, graphs and placements may be missing."""
+        raise NotImplementedError
+
+    def show(self, details: bool = False) -> None:
+        """Print three lines: what ships, how fast it is, what to do next; with ``details`` tables
+        of the plans, the parts, what failed and why too."""
+        print_report(self._told(is_full=False), details=details)
+
+    def save_html(self, path: str | os.PathLike) -> None:
+        """Write the report as one page for a browser, which needs no network (docs/report.md)."""
+        write_form(self._told(), "html", path)
+
+    def save_picture(
+        self, path: str | os.PathLike, plan: str | None = None, boxes: int = MOST_BOXES
+    ) -> None:
+        """Draw the placed graph of what ships, or of another plan that was seen, as `.svg` or
+        `.pdf`. Parts that run one after the other and take little time share a box, so that there
+        are at most so many; `boxes=0` draws each part alone. OptionError for another ending; PDF
+        needs reportlab."""
+        report, form = self._told(), Path(path).suffix.lower()[1:]
+        if form not in PICTURES:
+            endings = " or ".join(f".{each}" for each in PICTURES)
+            raise OptionError(f"a picture's file ends in {endings}, not {str(path)!r}")
+        write_form(report, form, path, plan, boxes=boxes)
 
 
 # --- in a notebook -------------------------------------------------------------------------------
@@ -85,7 +107,7 @@ def notebook_html(report: Report) -> str:
     do not run where others look at the notebook. The picture is an image of its own, so that
     neither its names nor its styles meet the notebook's."""
     try:
-        picture = picture_of(report)
+        picture = Picture(report)
         shown = _image(to_svg(picture).encode(), picture.title)
     except CollageError as error:  # nothing was searched
         shown = _paragraph([f"{error}."])

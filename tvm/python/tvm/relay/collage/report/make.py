@@ -21,7 +21,7 @@ from ..plans.names import TVM_ALONE
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import operator_calls
 from ..views.function_report import FunctionGraph, FunctionReport, ReportedPart, Unplaced
-from .facts import label_of, tally
+from .facts import grouped, label_of, tally
 from .record import (
     BackendShare,
     Group,
@@ -36,6 +36,8 @@ from .record import (
 # What equal parts agree in, and what equal failures agree in.
 _WHAT = ("backend", "rule", "ops", "cost.status")
 _WHY = (*_WHAT, "cost.message")
+# Rows of a graph that name a backend, and by which field.
+_NAMED = {"backends": "name", "costed": "backend", "reasons": "backend", "refusals": "backend"}
 
 
 def searched_functions(
@@ -92,22 +94,12 @@ def operators_of(function: relay.Function) -> list[str]:
 
 def step_of(choice: KernelChoice) -> Step:
     """Return the step whose kernel was chosen, with what its kernels took."""
+    costs = [(each.name, each.cost) for each in choice.tried]
     tried = tuple(
-        TriedStep(
-            kernel=each.name,
-            status=each.cost.status,
-            seconds=each.cost.seconds,
-            message=each.cost.message,
-        )
-        for each in choice.tried
+        TriedStep(name, cost.status, cost.seconds, message=cost.message) for name, cost in costs
     )
-    return Step(
-        backend=choice.backend,
-        step=choice.label,
-        kernel=choice.kernel,
-        is_usual=choice.is_usual,
-        tried=tried,
-    )
+    is_usual = choice.is_usual
+    return Step(choice.backend, choice.label, choice.kernel, is_usual=is_usual, tried=tried)
 
 
 # --- what the search of a function found ---------------------------------------------------------
@@ -117,8 +109,9 @@ def _function(report: FunctionReport, host: str, failed: Mapping[str, str]) -> S
     """`failed`: by backend, why its plan alone failed."""
     kernels = [part for part in report.parts if part.is_kernel]
     total = sum(part.cost.seconds or 0.0 for part in kernels)
-    parts = [_parts(group, host, total) for group in _groups(kernels, _WHAT)]
-    parts.sort(key=lambda part: -part.total_seconds)
+    groups = grouped(kernels, operator.attrgetter(*_WHAT)).values()
+    parts = sorted((_parts(group, host, total) for group in groups), key=lambda p: -p.total_seconds)
+    failures = grouped(report.failed, operator.attrgetter(*_WHY)).values()
     return SearchedFunction(
         function=report.function,
         nodes=report.nodes,
@@ -131,19 +124,10 @@ def _function(report: FunctionReport, host: str, failed: Mapping[str, str]) -> S
         cuts=report.cuts,
         parts=tuple(parts),
         backends=_backends(parts),
-        failures=tuple(_group(group, host) for group in _groups(report.failed, _WHY)),
+        failures=tuple(_group(group, host) for group in failures),
         unplaced=tuple(_with_failure(row, failed) for row in report.unplaced),
         skipped=report.skipped,
     )
-
-
-def _groups(rows: Iterable[ReportedPart], fields: tuple[str, ...]) -> list[list[ReportedPart]]:
-    """Return rows that agree in the fields together, in order of appearance."""
-    groups: dict[tuple[object, ...], list[ReportedPart]] = {}
-    key_of = operator.attrgetter(*fields)
-    for row in rows:
-        groups.setdefault(key_of(row), []).append(row)
-    return list(groups.values())
 
 
 def _group(group: list[ReportedPart], host: str) -> Group:
@@ -180,9 +164,6 @@ def _name(backend: str, host: str) -> str:
 
 def _backends(parts: Iterable[PartGroup]) -> tuple[BackendShare, ...]:
     """Return parts, seconds and share by backend, the largest first."""
-    found: dict[str, list[PartGroup]] = {}
-    for part in parts:
-        found.setdefault(part.backend, []).append(part)
     rows = [
         BackendShare(
             backend=name,
@@ -190,7 +171,7 @@ def _backends(parts: Iterable[PartGroup]) -> tuple[BackendShare, ...]:
             seconds=sum(part.total_seconds for part in of),
             share=sum(part.share for part in of),
         )
-        for name, of in found.items()
+        for name, of in grouped(parts, lambda part: part.backend).items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
@@ -206,18 +187,11 @@ def _with_failure(row: Unplaced, failed: Mapping[str, str]) -> Unplaced:
 
 def graph_of(graph: FunctionGraph, host: str) -> FunctionGraph:
     """Return the graph in which TVM goes by "tvm"."""
-    return FunctionGraph(
-        nodes=graph.nodes,
-        backends=tuple(
-            dataclasses.replace(row, name=_name(row.name, host)) for row in graph.backends
-        ),
-        costed=tuple(
-            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.costed
-        ),
-        reasons=tuple(
-            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.reasons
-        ),
-        refusals=tuple(
-            dataclasses.replace(row, backend=_name(row.backend, host)) for row in graph.refusals
-        ),
-    )
+    renamed = {
+        rows: tuple(
+            dataclasses.replace(row, **{name: _name(getattr(row, name), host)})
+            for row in getattr(graph, rows)
+        )
+        for rows, name in _NAMED.items()
+    }
+    return dataclasses.replace(graph, **renamed)

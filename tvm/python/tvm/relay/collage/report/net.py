@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
@@ -18,6 +17,7 @@ from ..costs.cost import PartCost
 from ..plans.names import TVM_ALONE
 from ..plans.placement.seen import SeenPlans
 from ..views.function_report import CostedCandidate, FunctionGraph, GraphNode
+from .facts import seconds_together
 from .looks import FREE
 from .record import Report, SearchedFunction
 
@@ -90,12 +90,13 @@ def short_name(node: GraphNode) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class PlacedKernel:
-    """Nodes that run as one, as they were measured with all that is free among them."""
+class Part:
+    """Nodes that run as one in a plan, with all that is free among them."""
 
+    backend: str  # tvm for the host target
     nodes: tuple[int, ...]
-    seconds: float | None  # alone; None for a row of operators that nobody measured
-    flags: tuple[str, ...] = ()  # of that cost
+    seconds: float | None  # alone; None where nobody measured that
+    flags: tuple[str, ...] = ()  # what makes them doubtful
 
 
 class Known:
@@ -103,25 +104,25 @@ class Known:
 
     def __init__(self, net: Net, costed: Iterable[CostedCandidate]) -> None:
         self._net = net
-        self._best: dict[str, dict[frozenset[int], PlacedKernel]] = {}
+        self._best: dict[str, dict[frozenset[int], Part]] = {}
         for row in costed:
-            if (seconds := row.cost.seconds) is not None:
+            if row.cost.seconds is not None:
                 of_backend = self._best.setdefault(row.backend, {})
                 operators = frozenset(net.shown(row.nodes))
-                best = of_backend.get(operators)
-                if best is None or seconds < (math.inf if best.seconds is None else best.seconds):
-                    of_backend[operators] = PlacedKernel(row.nodes, seconds, row.cost.flags)
+                part = Part(row.backend, row.nodes, row.cost.seconds, flags=row.cost.flags)
+                pair = of_backend.get(operators, part), part
+                of_backend[operators] = min(pair, key=lambda each: each.seconds or 0.0)
 
-    def part(self, backend: str, nodes: Iterable[int], cost: PartCost) -> PlacedKernel:
+    def part(self, backend: str, nodes: Iterable[int], cost: PartCost) -> Part:
         """Return a plan's part by its own cost; where nobody measured it as a part (0 is what is
         free, or what TVM cannot fuse), by that of a candidate of just its operators there."""
         nodes = tuple(nodes)
         if cost.seconds:
-            return PlacedKernel(nodes, cost.seconds, cost.flags)
+            return Part(backend, nodes, cost.seconds, flags=cost.flags)
         best = self._best.get(backend, {}).get(frozenset(self._net.shown(nodes)))
-        return dataclasses.replace(best, nodes=nodes) if best else PlacedKernel(nodes, None)
+        return dataclasses.replace(best, nodes=nodes) if best else Part(backend, nodes, None)
 
-    def tvms_kernels(self, placed: Collection[int]) -> list[PlacedKernel]:
+    def tvms_kernels(self, placed: Collection[int]) -> list[Part]:
         """Return the operators that no part holds, in order: the largest kernels that were
         measured, then what is left, rows together of which each operator feeds the next alone.
 
@@ -135,7 +136,8 @@ class Known:
             if operators and operators <= left and self._gives_one(operators, results):
                 found.append(known[operators])
                 left -= operators
-        found += (PlacedKernel(tuple(row), None) for row in self._rows(sorted(left), results))
+        rows = self._rows(sorted(left), results)
+        found += (Part(TVM_ALONE, tuple(row), None) for row in rows)
         return sorted(found, key=lambda kernel: min(kernel.nodes))
 
     def _gives_one(self, operators: frozenset[int], results: set[int]) -> bool:
@@ -162,98 +164,76 @@ class Known:
 
 
 @dataclasses.dataclass(frozen=True)
-class Part:
-    """Nodes that run together in a plan."""
-
-    backend: str  # tvm for the host target
-    nodes: tuple[int, ...]  # sorted
-    seconds: float | None  # alone; None where nobody measured that
-    flags: tuple[str, ...] = ()  # what makes them doubtful
-
-
-@dataclasses.dataclass(frozen=True)
 class Difference:
-    """Kernels that two plans split into other parts, or give to others."""
+    """A place where two plans differ: kernels that they split into other parts, or give to
+    others."""
 
+    function: str
     ops: tuple[str, ...]  # of the kernels
     nodes: tuple[int, ...]  # the kernels
-    here: tuple[Part, ...]  # of the first plan
-    there: tuple[Part, ...]  # of the second one
+    there: tuple[Part, ...]  # of the other plan
+    here: tuple[Part, ...]  # of the plan that it is compared with
 
     @property
     def loss(self) -> float | None:
         """Return by how many seconds the parts there take longer; None where a part was not
         measured."""
-        seconds = [_sum(self.there), _sum(self.here)]
-        return None if None in seconds else seconds[0] - seconds[1]  # type: ignore[operator]
+        there, here = (seconds_together(side) for side in (self.there, self.here))
+        return None if there is None or here is None else there - here
 
 
 class PlanParts:
     """The parts of a report's plans over the graph of one function."""
 
     def __init__(self, report: Report, function: SearchedFunction) -> None:
-        self.graph = graph = function.graph or FunctionGraph()
-        self.node_of: dict[int, GraphNode] = {node.index: node for node in graph.nodes}
-        self._kernels = {node.index for node in graph.nodes if node.is_kernel}
+        self.function, self.graph = function.function, function.graph or FunctionGraph()
+        self.kernels = {node.index for node in self.graph.nodes if node.is_kernel}
         self._host = report.host_kind
         self._seen = report.placements or SeenPlans()
-        self._function = function.function
-        self._known = Known(Net(graph), graph.costed)
+        self._net = Net(self.graph)
+        self._known = Known(self._net, self.graph.costed)
 
     def parts(self, plan: str) -> list[Part]:
         """Return those of a plan with kernels. PlacementError for no plan."""
-        placement = self._seen.placement(plan)
         found: list[Part] = []
         placed: set[int] = set()
-        for part in placement.function(self._function).parts:
+        for part in self._seen.placement(plan).function(self.function).parts:
             is_tvms = part.backend in (self._host, FREE)
-            if is_tvms and not (part.cost.is_usable and self._kernels.intersection(part.nodes)):
+            if is_tvms and not (part.cost.is_usable and self.kernels.intersection(part.nodes)):
                 continue  # among TVM's kernels below
             backend = TVM_ALONE if is_tvms else part.backend
-            found.append(_part(backend, self._known.part(backend, part.nodes, part.cost)))
+            found.append(self._known.part(backend, part.nodes, part.cost))
             placed.update(part.nodes)
-        tvms = (_part(TVM_ALONE, kernel) for kernel in self._known.tvms_kernels(placed))
-        return [*found, *(part for part in tvms if self._kernels.intersection(part.nodes))]
+        tvms = self._known.tvms_kernels(placed)
+        found += (part for part in tvms if self.kernels.intersection(part.nodes))
+        return [dataclasses.replace(part, nodes=tuple(sorted(part.nodes))) for part in found]
 
     def differences(self, here: str, there: str) -> list[Difference]:
         """Return where two plans differ, the places that cost the second one most first."""
         mine, others = self.parts(here), self.parts(there)
         found = []
         for nodes in _components([*mine, *others]):
-            parts = [[p for p in side if nodes.intersection(p.nodes)] for side in (mine, others)]
-            if set(parts[0]) == set(parts[1]):
-                continue
-            kernels = tuple(sorted(nodes & self._kernels))
-            ops = tuple(self.op_of(node) for node in kernels)
-            sides = {"here": tuple(parts[0]), "there": tuple(parts[1])}
-            found.append(Difference(ops, kernels, **sides))
+            own, other = (
+                tuple(part for part in side if nodes.intersection(part.nodes))
+                for side in (mine, others)
+            )
+            if set(own) != set(other):
+                kernels = tuple(sorted(nodes & self.kernels))
+                where = (self.function, self.ops_of(kernels), kernels)
+                found.append(Difference(*where, there=other, here=own))
         return sorted(found, key=lambda item: -(item.loss or 0.0))
 
-    def op_of(self, node: int) -> str:
-        """Return a node's operator, for people."""
-        return self.node_of[node].op or "call of a function"
-
-
-def _part(backend: str, kernel: PlacedKernel) -> Part:
-    return Part(backend, tuple(sorted(kernel.nodes)), kernel.seconds, flags=kernel.flags)
+    def ops_of(self, nodes: Iterable[int]) -> tuple[str, ...]:
+        """Return the nodes' operators, for people."""
+        return tuple(self._net.nodes[node].op or "call of a function" for node in nodes)
 
 
 def _components(parts: Iterable[Part]) -> list[frozenset[int]]:
     """Return the smallest sets of nodes that no part lies across the border of."""
-    sets: list[set[int]] = []
     of_node: dict[int, set[int]] = {}
     for part in parts:
-        whole = set(part.nodes)
-        for other in {id(of_node[n]): of_node[n] for n in part.nodes if n in of_node}.values():
-            whole |= other
-        for node in whole:
-            of_node[node] = whole
-    for node in sorted(of_node):
-        if not any(of_node[node] is each for each in sets[-1:]) and min(of_node[node]) == node:
-            sets.append(of_node[node])
-    return [frozenset(each) for each in sets]
-
-
-def _sum(parts: Iterable[Part]) -> float | None:
-    seconds = [part.seconds for part in parts]
-    return None if None in seconds else sum(seconds)  # type: ignore[arg-type]
+        others = {id(of_node[node]): of_node[node] for node in part.nodes if node in of_node}
+        whole = set(part.nodes).union(*others.values())
+        of_node.update(dict.fromkeys(whole, whole))
+    sets = {id(of_node[node]): of_node[node] for node in sorted(of_node)}
+    return [frozenset(each) for each in sets.values()]

@@ -24,6 +24,10 @@ from ..views.function_report import ChargedTransition, CostsAsked, FunctionGraph
 _COUNT = {"minimum": 0}
 
 
+def _mapping(meaning: str, **limits: Any) -> Any:
+    return dataclasses.field(default_factory=dict, metadata={"meaning": meaning, **limits})
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class CostCounts:
     """Counts of costs by where they came from, and how good they are; in JSON {} where none was
@@ -32,9 +36,7 @@ class CostCounts:
     measured: int = described("just now", 0, **_COUNT)
     from_store: int = described("by an earlier search on this machine", 0, **_COUNT)
     from_memory: int = described("an equal candidate was answered before", 0, **_COUNT)
-    failed: dict[str, int] = dataclasses.field(
-        default_factory=dict, metadata={"meaning": "of the distinct ones by status", **_COUNT}
-    )
+    failed: dict[str, int] = _mapping("of the distinct ones by status", **_COUNT)
     noisy: int = described("known badly", 0, **_COUNT)
     busy: int = described("measured while other work left no core free", 0, **_COUNT)
     verified: int = described("outputs compared with TVM's", 0, **_COUNT)
@@ -221,24 +223,20 @@ class Report:
     seconds: dict[str, float] = described("time spent by phase")
     costs: CostCounts = described("how many costs came from where; {} where none was needed")
     kernels: tuple[Step, ...] = described("by which kernel each step runs that has several")
-    schedules: dict[str, int] = dataclasses.field(
-        default_factory=dict,
-        metadata={"meaning": "how many tuning records TVM's kernels may have, by who found them"},
+    schedules: dict[str, int] = _mapping(
+        "how many tuning records TVM's kernels may have, by who found them"
     )
-    transfers: dict[str, int] = dataclasses.field(
-        default_factory=dict,
-        metadata={"meaning": "how many schedules of other kernels were tried, by what came of it"},
+    transfers: dict[str, int] = _mapping(
+        "how many schedules of other kernels were tried, by what came of it"
     )
     graph_search: PlanSearch | None = described(
         "what the search of whole plans tried; null without one", default=None
     )
-    tensors: dict[str, Any] = dataclasses.field(
-        default_factory=dict,
-        metadata={"meaning": "name, shape and type of what it takes (inputs) and gives (outputs)"},
+    tensors: dict[str, Any] = _mapping(
+        "name, shape and type of what it takes (inputs) and gives (outputs)"
     )
-    colours: dict[str, str] = dataclasses.field(
-        default_factory=dict,
-        metadata={"meaning": "by backend, those that backends declare, so that pictures are alike"},
+    colours: dict[str, str] = _mapping(
+        "by backend, those that backends declare, so that pictures are alike"
     )
     decision: Decision | None = described(
         "of a replay what was measured for its decision; else null", default=None
@@ -275,12 +273,8 @@ class Report:
         """Return the report of a replay with what the report that its placement is of tells: by
         that it is explained and drawn. What was measured end to end stands apart in `decision`,
         since it is of that build and of what that one shipped."""
-        measured = Decision(
-            plan=source.plan,
-            guard_skipped=source.guard_skipped,
-            plans=source.plans,
-            costs=source.costs,
-        )
+        plain = (source.plan, source.guard_skipped, source.plans)
+        measured = Decision(*plain, costs=source.costs)
         return dataclasses.replace(
             self,
             functions=source.functions,

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -16,6 +16,7 @@ from ..costs.cost import format_seconds
 from ..plans.names import EXACT, OP_LEVEL, is_searched, is_single
 from .facts import (
     BUSY,
+    KERNEL_COLUMNS,
     agreement_line,
     by_region,
     counts_text,
@@ -26,8 +27,10 @@ from .facts import (
     reason_text,
     sum_remark,
     time_text,
+    tried_text,
 )
-from .record import PartGroup, PlanSearch, Report, SearchedFunction, TriedStep, WantedCosts
+from .net import Part
+from .record import PartGroup, PlanSearch, Report, SearchedFunction, WantedCosts
 
 # Rows of one table at most; the JSON has them all.
 _MOST_ROWS = 25
@@ -131,13 +134,23 @@ def make_console() -> Console:
     return console if console.is_terminal else Console(width=_NO_WIDTH)
 
 
-def _table(*columns: str) -> Table:
-    """Return a table with these columns; those that begin with > stand to the right, as numbers
-    do."""
+def _table(
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]] = (),
+    most: int = _MOST_ROWS,
+    bold: Sequence[bool] = (),
+) -> Table:
+    """Return a table of these rows, `most` at most; columns that begin with > stand to the right,
+    as numbers do."""
     table = Table()
     for name in columns:
         is_right = name.startswith(">")
         table.add_column(name.removeprefix(">"), justify="right" if is_right else "left")
+    styles = itertools.chain(("bold" if each else None for each in bold), itertools.repeat(None))
+    for row, style in zip(rows[:most], styles):
+        table.add_row(*map(escape, row), style=style)
+    if len(rows) > most:
+        table.add_row("...", f"{len(rows) - most} more rows")
     return table
 
 
@@ -149,7 +162,7 @@ def plan_table(
 ) -> Table:
     """Return the latency of plans with intervals and ratios to the best backend, or of others.
     `notes`: what is said of some of them, by name; else what ships is said to."""
-    table = _table(what, ">median", "95 % interval", f"speed-up over {best}", ">output error", "")
+    found = []
     for row in rows:
         if row.seconds is None:
             interval, median = str(row.status), "-"
@@ -160,46 +173,33 @@ def plan_table(
         error = "-" if row.output_error is None else f"{row.output_error:.1e}"
         ships = "ships" if row.is_chosen else ""
         told = [ships if notes is None else notes.get(row.name, ""), plan_remarks(row)]
-        table.add_row(
-            escape(row.name),
-            median,
-            interval,
-            ratio_text(row),
-            error,
-            escape("; ".join(filter(None, told))),
-            style="bold" if row.is_chosen else None,
-        )
-    return table
+        remarks = "; ".join(filter(None, told))
+        found.append((row.name, median, interval, ratio_text(row), error, remarks))
+    columns = (what, ">median", "95 % interval", f"speed-up over {best}", ">output error", "")
+    return _table(columns, found, len(found), [row.is_chosen for row in rows])
 
 
 def placement_table(report: Report) -> Table:
     """Return what the shipped module runs on each backend."""
-    table = _table("backend", ">parts", ">operators", "which")
-    for row in report.placement[:_MOST_ROWS]:
-        parts = "" if row.parts is None else str(row.parts)
-        table.add_row(escape(row.backend), parts, str(row.operators), escape(row.ops))
-    _add_rest(table, report.placement)
-    return table
+    rows = [
+        (row.backend, "" if row.parts is None else str(row.parts), str(row.operators), row.ops)
+        for row in report.placement
+    ]
+    return _table(("backend", ">parts", ">operators", "which"), rows)
 
 
 def parts_table(function: SearchedFunction) -> Table:
     """Return parts of the op-level plan with their measured time, equal parts in one row."""
-    table = _table("backend", "operators", ">count", ">each", ">together", ">share")
-    for row in function.parts[:_MOST_ROWS]:
+    rows = []
+    for row in function.parts:
         is_known = row.is_known
         each = format_seconds(row.seconds) if is_known else str(row.status)
         for flag, count in _counted_flags(row).items():
             if count:
                 each += f" {flag}" if count == row.count else f" {count} {flag}"
-        table.add_row(
-            escape(row.backend),
-            escape(row.ops),
-            str(row.count),
-            each,
-            format_seconds(row.total_seconds) if is_known else "-",
-            f"{row.share:.1%}",
-        )
-    _add_rest(table, function.parts)
+        together = format_seconds(row.total_seconds) if is_known else "-"
+        rows.append((row.backend, row.ops, str(row.count), each, together, f"{row.share:.1%}"))
+    table = _table(("backend", "operators", ">count", ">each", ">together", ">share"), rows)
     table.add_section()
     for of in function.backends:
         figures = (str(of.parts), "", format_seconds(of.seconds), f"{of.share:.1%}")
@@ -213,18 +213,12 @@ def _counted_flags(row: PartGroup) -> dict[str, int]:
     return {"estimated": row.estimated, "noisy": row.noisy, "busy": row.busy}
 
 
-class _Part(NamedTuple):
-    """One of the parts that a row stands for; see facts.Timed."""
-
-    seconds: float | None
-    flags: tuple[str, ...]
-
-
-def _each_part(rows: Iterable[PartGroup]) -> list[_Part]:
+def _each_part(rows: Iterable[PartGroup]) -> list[Part]:
+    """Return the parts that rows stand for."""
     return [
-        _Part(
-            row.seconds if row.is_known else None,
-            tuple(flag for flag, count in _counted_flags(row).items() if k < count),
+        Part(
+            *(row.backend, (), row.seconds if row.is_known else None),
+            flags=tuple(flag for flag, count in _counted_flags(row).items() if k < count),
         )
         for row in rows
         for k in range(row.count)
@@ -233,66 +227,44 @@ def _each_part(rows: Iterable[PartGroup]) -> list[_Part]:
 
 def failures_table(function: SearchedFunction) -> Table:
     """Return candidates without a cost, and why."""
-    table = _table("backend", "operators", ">count", "status", "message")
-    for row in function.failures[:_MOST_ROWS]:
-        cells = (row.backend, row.ops, str(row.count), row.status, row.message)
-        table.add_row(*map(escape, cells))
-    _add_rest(table, function.failures)
-    return table
+    rows = [(e.backend, e.ops, str(e.count), e.status, e.message) for e in function.failures]
+    return _table(("backend", "operators", ">count", "status", "message"), rows)
 
 
 def unplaced_table(function: SearchedFunction) -> Table:
     """Return operators on TVM, and why each other backend did not get them, the dearest first."""
-    table = _table("operators", "backend", "why they are not there")
-    rows = by_region(function.unplaced)
-    for row in rows[:_MOST_REASONS]:
-        table.add_row(
-            *(escape(cell) for cell in (row.ops, row.first.backend, reason_text(row.first)))
-        )
-    _add_rest(table, rows, _MOST_REASONS)
-    return table
+    regions = by_region(function.unplaced)
+    rows = [(row.ops, row.first.backend, reason_text(row.first)) for row in regions]
+    return _table(("operators", "backend", "why they are not there"), rows, _MOST_REASONS)
 
 
 def kernels_table(report: Report) -> Table:
     """Return by which kernel a step runs, and what all took, first the usual one; the steps that
     another runs first."""
-    table = Table()
-    for name in ("backend", "step", "kernel", "of these, each alone"):
-        table.add_column(name)
-    rows = sorted(report.kernels, key=operator.attrgetter("is_usual"))
-    for row in rows[:_MOST_ROWS]:
-        times = ", ".join(_tried(each) for each in row.tried)
-        cells = (row.backend, row.step, row.kernel, times)
-        table.add_row(*map(escape, cells), style=None if row.is_usual else "bold")
-    _add_rest(table, rows)
-    return table
-
-
-def _tried(row: TriedStep) -> str:
-    seconds = row.seconds
-    return f"{row.kernel} {row.status if seconds is None else format_seconds(seconds)}"
+    steps = sorted(report.kernels, key=operator.attrgetter("is_usual"))
+    rows = [(row.backend, row.step, row.kernel, tried_text(row)) for row in steps]
+    return _table(KERNEL_COLUMNS, rows, bold=[not row.is_usual for row in steps])
 
 
 def costs_table(report: Report) -> Table:
     """Return how many costs were wanted for all functions, where they came from, how good they
     are."""
-    table = _table("costs", ">count", "what they are")
+    sections: list[list[tuple[str, int, str]]] = []
     searched = [vars(row.costs) for row in report.searched]
     if searched:
         counts = {name: sum(row[name] for row in searched) for name in searched[0]}
-        for name, meaning in _WANTED.items():
-            table.add_row(name.replace("_", " "), str(counts[name]), meaning.format(**counts))
+        sections.append([(n, counts[n], text.format(**counts)) for n, text in _WANTED.items()])
     if report.costs:
         costs = vars(report.costs)
+        failed = report.costs.failed.items()
+        sections.append([(name, costs[name], text) for name, text in _SOURCES.items()])
+        sections.append([(status, n, "without a cost, so in no plan") for status, n in failed])
+        sections[-1] += [(n, costs[n], text) for n, text in _QUALITIES.items() if costs[n]]
+    table = _table(("costs", ">count", "what they are"))
+    for section in sections:
         table.add_section()
-        for name, meaning in _SOURCES.items():
-            table.add_row(name.replace("_", " "), str(costs[name]), meaning)
-        table.add_section()
-        for status, count in report.costs.failed.items():
-            table.add_row(status.replace("_", " "), str(count), "without a cost, so in no plan")
-        for name, meaning in _QUALITIES.items():
-            if costs[name]:
-                table.add_row(name.replace("_", " "), str(costs[name]), meaning)
+        for name, count, meaning in section:
+            table.add_row(name.replace("_", " "), str(count), meaning)
     return table
 
 
@@ -337,9 +309,3 @@ def _ships_the_search(report: Report) -> bool:
     names = {row.name for row in report.plans if row.same_as == report.plan}
     shipped = (report.plan, *names)
     return any(not (is_single(n) or is_searched(n) or n == EXACT) for n in shipped)
-
-
-def _add_rest(table: Table, rows: Sequence[object], most: int = _MOST_ROWS) -> None:
-    left = len(rows) - most
-    if left > 0:
-        table.add_row("...", f"{left} more rows")

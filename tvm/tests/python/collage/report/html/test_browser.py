@@ -38,12 +38,19 @@ def pages(folder):
 
 
 @pytest.fixture
-def show(chrome, pages):
-    """Open a page; what it said on the console, or asked the network for, fails the test."""
+def show(chrome, pages, folder):
+    """Open a page of `pages`, or that of a report; what it said on the console, or asked the
+    network for, fails the test."""
 
-    def opened(name="small", width=1280, height=900, scheme="light"):
+    def write(report):
+        path = folder / "made.html"
+        path.write_text(to_html(report))
+        return path.as_uri()
+
+    def opened(page="small", width=1280, height=900, scheme="light"):
+        address = pages[page] if isinstance(page, str) else write(page)
         set_screen(chrome, width, height, scheme)
-        chrome.get(pages.get(name, name))
+        chrome.get(address)
         chrome.execute_script("document.getElementById('graph')?.scrollIntoView()")
         # What scrolling draws anew is there with the next frame.
         chrome.execute_async_script(
@@ -193,9 +200,7 @@ def test_what_is_saved_and_shown_has_every_digit(chrome, show, folder):
     conv["attrs"].update(exact)
     for part in report["placements"]["functions"][0]["parts"]:
         part["composites"] = [{"name": "c", "nodes": part["nodes"][:1], "attrs": exact}]
-    page = folder / "digits.html"
-    page.write_text(to_html(record(report)))
-    show(page.as_uri())
+    show(record(report))
     find(chrome, "#save-placement").click()
     placement = load_placement_when_there(folder / "collage.placement.json")
     found = [part.composites[0].attrs for part in placement.functions[0].parts]
@@ -370,10 +375,8 @@ def test_of_a_large_net_only_what_is_near_is_drawn(chrome, show):
     assert box_named(chrome, "softmax").is_displayed()
 
 
-def test_a_plan_that_a_search_tried_is_drawn(chrome, show, folder):
-    path = folder / "trials.html"
-    path.write_text(to_html(made(1, trials=30)))
-    show(path.as_uri())
+def test_a_plan_that_a_search_tried_is_drawn(chrome, show):
+    show(made(1, trials=30))
     find(chrome, "#search summary").click()
     assert "evolutionary, 12 genes, 30 plans, 3 failed" in text_of(chrome, "#search-body")
     # Once by trial, and once by seconds, of which each trial takes as many.
@@ -425,38 +428,32 @@ def test_where_the_time_goes(chrome, show):
     assert len(chrome.find_elements("css selector", "#time-table tbody tr")) == 859
 
 
-def test_names_are_never_markup(chrome, show, folder):
+def test_names_are_never_markup(chrome, show):
     report = made_report(1)
     name = "</script><b id=bad>x</b>"
     report["functions"][0]["graph"]["nodes"][2]["name"] = name
     report["functions"][0]["graph"]["nodes"][0]["name"] = name
-    path = folder / "names.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     box_named(chrome, "conv2d").click()
     assert name in text_of(chrome, "#details")
     assert not chrome.find_elements("css selector", "#bad")
 
 
-def test_a_page_without_a_graph_says_the_rest(chrome, show, folder):
+def test_a_page_without_a_graph_says_the_rest(chrome, show):
     report = made_report(1, functions=[], placements={"functions": [], "plans": []}, plans=[])
     report["guard_skipped"] = "the module has open dimensions"
-    path = folder / "empty.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     assert "the module has open dimensions" in text_of(chrome, "#line-latency")
     assert not chrome.find_elements("css selector", "#graph, #time")
 
 
-def test_a_label_that_has_no_room_is_left_out(chrome, show, folder):
+def test_a_label_that_has_no_room_is_left_out(chrome, show):
     """And no letter of it is seen; what has room is."""
     report = made_report(1)
     parts = report["placements"]["functions"][0]["parts"]
     for part in parts:
         part["cost"]["seconds"] = 1.0 if part["backend"] == "alpha" else 1e-3
-    path = folder / "narrow.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     seen = chrome.execute_script("""
         return [...document.querySelectorAll(".time-label")].map((label) => {
             const [all, words] = [label, label.firstChild].map((e) => e.getBoundingClientRect());
@@ -467,13 +464,11 @@ def test_a_label_that_has_no_room_is_left_out(chrome, show, folder):
     assert all(has_room for is_seen, has_room in seen if is_seen)
 
 
-def test_notes_of_a_time_give_way_to_the_backend_s_name(chrome, show, folder):
+def test_notes_of_a_time_give_way_to_the_backend_s_name(chrome, show):
     report = made_report(1)
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"]["flags"] = ["noisy", "busy", "unverified"]
-    path = folder / "notes.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     seen = chrome.execute_script("""
         return [...document.querySelectorAll(".box.part")].map((box) =>
             [".small", ".time"].map((of) => box.querySelector(of)?.textContent));
@@ -482,16 +477,14 @@ def test_notes_of_a_time_give_way_to_the_backend_s_name(chrome, show, folder):
     assert marked and all(re.match(r"(alpha|beta|gamma|tvm)\b", where) for where in marked)
 
 
-def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
+def test_busy_times_contradictions_and_words_for_users(chrome, show):
     report = made_report(1)
     report["costs"]["busy"] = 3
     for row in report["plans"]:
         row["flags"] = ["busy"]
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"].update(seconds=9 * (part["cost"]["seconds"] or 0.0), flags=["busy"])
-    path = folder / "busy.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     assert "`" not in text_of(chrome, "#line-next") and find(chrome, "#line-next code")
     assert " (busy) in all" in text_of(chrome, "#time-note")
     assert find(chrome, ".tile strong").text.endswith(" us (busy)")
@@ -508,14 +501,12 @@ def test_busy_times_contradictions_and_words_for_users(chrome, show, folder):
     assert "4 rounds" in text_of(chrome, "#search-body")
 
 
-def test_a_box_without_a_time_says_so(chrome, show, folder):
+def test_a_box_without_a_time_says_so(chrome, show):
     report = made_report(1)
     for part in report["placements"]["functions"][0]["parts"]:
         part["cost"].update(seconds=None, status="unknown")
     report["functions"][0]["graph"]["costed"] = []
-    path = folder / "unmeasured.html"
-    path.write_text(to_html(record(report)))
-    show(path.as_uri())
+    show(record(report))
     assert "not measured" in box_named(chrome, "add").text
     box_named(chrome, "add").click()
     assert "nobody measured this part alone" in text_of(chrome, ".costs .here")

@@ -12,7 +12,7 @@ import pytest
 from made_graphs import net_of, node
 from made_reports import made, made_report, record
 from tvm.relay.collage.report.boxes import Box, BoxGraph, Edge
-from tvm.relay.collage.report.picture import picture_of, to_pdf, to_svg
+from tvm.relay.collage.report.picture import Picture, to_pdf, to_svg
 from tvm.relay.collage.report.picture.draw import text_width
 from tvm.relay.collage.report.picture.fold import Fold, fold
 
@@ -119,7 +119,7 @@ def test_few_boxes_stay_as_they_are_and_many_inputs_do_not():
 
 def test_a_picture_of_a_large_net_has_few_boxes_unless_all_are_asked_for():
     report = made(40)
-    picture, whole = picture_of(report), picture_of(report, boxes=0)
+    picture, whole = Picture(report), Picture(report, boxes=0)
     assert len(picture.graph.boxes) == 22 and len(whole.graph.boxes) == 126
     assert picture.graph.seconds == pytest.approx(whole.graph.seconds)
     assert picture.legend == whole.legend
@@ -128,8 +128,8 @@ def test_a_picture_of_a_large_net_has_few_boxes_unless_all_are_asked_for():
 
 def test_a_box_of_several_parts_says_what_is_in_it():
     report = made(40)
-    folds = [box for box in picture_of(report).graph.boxes if isinstance(box, Fold)]
-    shown = list(ElementTree.fromstring(to_svg(picture_of(report))).iter(f"{SPACE}text"))
+    folds = [box for box in Picture(report).graph.boxes if isinstance(box, Fold)]
+    shown = list(ElementTree.fromstring(to_svg(Picture(report))).iter(f"{SPACE}text"))
     # Of a text that is cut, the whole stands in its title.
     found = [text[0].text if len(text) else text.text for text in shown]
     assert any(not box.backend for box in folds)
@@ -142,7 +142,7 @@ def test_a_box_of_several_parts_says_what_is_in_it():
                 assert any(words.startswith(f"{len(of)} on {name}: ") for words in found)
         assert box.label in found and box.time in found
     if has_reportlab():
-        assert to_pdf(picture_of(report)).startswith(b"%PDF-")
+        assert to_pdf(Picture(report)).startswith(b"%PDF-")
 
 
 def test_name_time_and_operators_of_several_parts_stand_whole_and_apart():
@@ -153,7 +153,7 @@ def test_name_time_and_operators_of_several_parts_stand_whole_and_apart():
         part["backend"] = "onnxruntime"
         part["cost"] |= {"flags": ["busy", "noisy"]} if k % 3 else {"seconds": None}
     report["functions"][0]["graph"]["costed"] = []
-    picture = picture_of(record(report))
+    picture = Picture(record(report))
     shown = list(ElementTree.fromstring(to_svg(picture)).iter(f"{SPACE}text"))
     found = [text.text for text in shown]
     assert not any(len(text) for text in shown), "cut"

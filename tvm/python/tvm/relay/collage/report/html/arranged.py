@@ -6,11 +6,13 @@ what the page draws. Test: report/html/test_arranged.py.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from ..boxes import Box, BoxGraph, box_graph, functions_of, graph_of, plan_names
-from ..facts import shape_text, share_text, sum_remark, time_text, time_together
+from ..facts import grouped, shape_text, share_text, sum_remark, time_text, time_together
 from ..net import Net, short_name
 from ..picture.layout import PictureLayout, lay_out, lay_out_boxes
 from ..record import Report, SearchedFunction
@@ -52,13 +54,7 @@ def _function(report: Report, function: SearchedFunction, names: list[str]) -> d
                 for k, box in enumerate(graph.boxes)
             ],
             "edges": [
-                {
-                    "source": edge.source,
-                    "target": edge.target,
-                    "values": edge.values,
-                    "bends": bends,
-                }
-                for edge, bends in zip(graph.edges, layout.routes)
+                {**vars(edge), "bends": bends} for edge, bends in zip(graph.edges, layout.routes)
             ],
             **_places(layout),
             "backends": _backends(graph),
@@ -86,12 +82,9 @@ def _box(box: Box, graph: BoxGraph) -> dict[str, Any]:
 def _backends(graph: BoxGraph) -> list[dict[str, Any]]:
     """Return the backends that have parts, the one with the most time first, each with its boxes,
     the dearest first."""
-    found: dict[str, list[int]] = {}
-    for k, box in enumerate(graph.boxes):
-        if box.backend:
-            found.setdefault(box.backend, []).append(k)
     rows = []
-    for backend, boxes in found.items():
+    parts = [k for k, box in enumerate(graph.boxes) if box.backend]
+    for backend, boxes in grouped(parts, lambda k: graph.boxes[k].backend).items():
         seconds = sum(graph.boxes[k].seconds or 0.0 for k in boxes)
         share = _share(seconds / (graph.seconds or 1.0)) if seconds else ""
         rows.append(
@@ -152,13 +145,9 @@ class _Insides:
         nodes = graph.boxes[k].nodes
         if len(nodes) < 2:
             return None
-        comes = tuple(
-            dict.fromkeys(v for edge in graph.edges if edge.target == k for v in edge.values)
-        )
-        goes = tuple(
-            dict.fromkeys(v for edge in graph.edges if edge.source == k for v in edge.values)
-        )
-        key = (nodes, comes, goes)
+        comes = (edge.values for edge in graph.edges if edge.target == k)
+        goes = (edge.values for edge in graph.edges if edge.source == k)
+        key = (nodes, _each_once(comes), _each_once(goes))
         if key not in self._place_of:
             self._place_of[key] = len(self.found)
             self.found.append(self._inside(*key))
@@ -190,6 +179,10 @@ class _Insides:
             ],
             **_places(layout),
         }
+
+
+def _each_once(values: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(itertools.chain.from_iterable(values)))
 
 
 def _places(layout: PictureLayout) -> dict[str, Any]:

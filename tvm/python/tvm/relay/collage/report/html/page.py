@@ -13,7 +13,15 @@ from typing import Any
 
 from ...costs.compared import DEPENDENT_ROUNDS, ComparedPlan, Ratio
 from ...costs.cost import format_seconds
-from ..facts import flags_text, reason_text, time_text, why_text
+from ..facts import (
+    KERNEL_COLUMNS,
+    counts_text,
+    flags_text,
+    reason_text,
+    time_text,
+    tried_text,
+    why_text,
+)
 from ..record import Report, SearchedFunction
 
 Cell = str | dict[str, str]
@@ -134,21 +142,10 @@ def search_blocks(report: Report) -> list[Block]:
         blocks.append(block("Costs", ("what", ">count"), rows, kind="narrow"))
     if report.kernels:
         steps = [
-            (
-                {"backend": row.backend},
-                row.step,
-                row.kernel,
-                ", ".join(
-                    f"{each.kernel} {each.status}"
-                    if each.seconds is None
-                    else f"{each.kernel} {format_seconds(each.seconds)}"
-                    for each in row.tried
-                ),
-            )
+            ({"backend": row.backend}, row.step, row.kernel, tried_text(row))
             for row in report.kernels
         ]
-        columns = ("backend", "step", "kernel", "of these, each alone")
-        blocks.append(block("Steps that have several kernels", columns, steps))
+        blocks.append(block("Steps that have several kernels", KERNEL_COLUMNS, steps))
     return blocks
 
 
@@ -219,5 +216,5 @@ def environment(report: Report) -> list[tuple[str, str]]:
         rows += [(name, version or "no version") for name, version in made.backends.items()]
     for name, counts in (("schedules", report.schedules), ("schedules tried", report.transfers)):
         if counts:
-            rows.append((name, ", ".join(f"{count} {what}" for what, count in counts.items())))
+            rows.append((name, counts_text(counts)))
     return rows

@@ -5,8 +5,8 @@ fold.py makes few boxes of many, layout.py places them, draw.py puts them on a p
 The HTML page, which can be zoomed, has a place for every part. Test: report/picture/test_draw.py.
 """
 
-from .draw import Picture, picture_of
+from .draw import Picture
 from .pdf import to_pdf
 from .svg import to_svg
 
-__all__ = ["Picture", "picture_of", "to_pdf", "to_svg"]
+__all__ = ["Picture", "to_pdf", "to_svg"]

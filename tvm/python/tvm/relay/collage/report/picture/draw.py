@@ -19,7 +19,7 @@ from ..looks import Look, mixed, report_looks
 from ..net import Net, short_name
 from ..record import Report
 from .fold import Fold, fold
-from .layout import PictureLayout, box_width, lay_out_boxes
+from .layout import box_width, lay_out_boxes
 
 INK, MUTED, LINE, EDGE, PAPER = "#1a1e24", "#58616d", "#d0d6dd", "#98a2ae", "#ffffff"
 _MARGIN, _LAYER_GAP = 28.0, 34.0
@@ -82,23 +82,49 @@ class Pen(Protocol):
         """Write a text whose start, middle or end is `at`; it is cut to `room`, where given."""
 
 
-@dataclasses.dataclass(frozen=True)
 class Picture:
     """A plan of a function with the size of its page."""
 
-    graph: BoxGraph
-    net: Net
-    looks: dict[str, Look]  # by backend
-    legend: list[list[tuple[str, str]]]  # rows of backends, each with what it has of the plan
-    layout: PictureLayout
-    tops: list[float]  # of each item of the layout
-    heights: list[float]  # of each box
-    bottoms: list[float]  # of each item's layer
-    title: str
-    remarks: list[str]  # lines at the foot
-    width: float  # of the page
-    height: float  # of the page
-    aside: float  # room at the left of the boxes
+    def __init__(
+        self, report: Report, plan: str | None = None, name: str = "", boxes: int = MOST_BOXES
+    ) -> None:
+        """Draw a plan, or what ships; of the function `name`, or the largest. Its parts are folded
+        into so many boxes at most, or have one each where that is 0. CollageError where the report
+        has none."""
+        function, plan = chosen(report, plan, name)
+        whole = box_graph(report, function, plan)
+        parts = [box for box in whole.boxes if box.backend]
+        self.net = net = Net(graph_of(function))
+        self.graph = graph = fold(whole, net, boxes) if boxes else whole
+        widths = [_width(net, box, graph.seconds) for box in graph.boxes]
+        self.layout = lay_out_boxes(graph, widths)
+        self.title = _title(report, function.function, plan)
+        self.looks = report_looks(report)
+        entries = _legend_entries(self.looks, parts)
+        widest = max((_entry_width(words) for _, words in entries), default=0.0)
+        titled = text_width(self.title, _TITLE.size, is_bold=True)
+        room = max(self.layout.width, titled, widest, 480.0)
+        self.width = room + 2 * _MARGIN  # of the page
+        self.aside = (self.width - self.layout.width) / 2  # room at the left of the boxes
+        self.legend = _in_rows(entries, room)  # rows of backends, each with what it has of the plan
+        self.heights = [
+            _NAMED_HEIGHT if box.is_named else _HEAD + _ROW * len(_rows(net, box)) + 4
+            for box in graph.boxes
+        ]
+        items = len(self.layout.x)
+        self.tops, self.bottoms = [0.0] * items, [0.0] * items  # of each item, and of its layer
+        y = _MARGIN + _TITLE_HEIGHT + _LEGEND_HEIGHT + _LEGEND_ROW * (len(self.legend) - 1)
+        for layer in self.layout.layers:
+            tall = max((self.heights[k] for k in layer if k < len(graph.boxes)), default=0.0)
+            for item in layer:
+                self.tops[item], self.bottoms[item] = y, y + tall
+            y += tall + _LAYER_GAP
+        self.remarks = [  # lines at the foot
+            line
+            for remark in (_fold_remark(graph, parts), sum_remark(report, plan, parts))
+            for line in textwrap.wrap(remark, int(room / _LETTER))
+        ]
+        self.height = y - _LAYER_GAP + _MARGIN + _ROW * len(self.remarks)
 
     def draw(self, pen: Pen) -> None:
         """Draw all of it; edges lie below boxes."""
@@ -168,63 +194,6 @@ class Picture:
             room = width - 30 - text_width(shape, _SHAPE.size)
             pen.text((x + 18, at + 9), words, _ROW_FONT, room=room)
             pen.text((x + width - 9, at + 9), shape, _SHAPE, anchor="end")
-
-
-def picture_of(
-    report: Report,
-    plan: str | None = None,
-    name: str = "",
-    boxes: int = MOST_BOXES,
-) -> Picture:
-    """Return what a report says of a plan, or of what ships; of the function `name`, or the
-    largest. Its parts are folded into so many boxes at most, or have one each where that is 0.
-    CollageError where the report has none."""
-    function, plan = chosen(report, plan, name)
-    whole = box_graph(report, function, plan)
-    parts = [box for box in whole.boxes if box.backend]
-    net = Net(graph_of(function))
-    graph = fold(whole, net, boxes) if boxes else whole
-    layout = lay_out_boxes(graph, [_width(net, box, graph.seconds) for box in graph.boxes])
-    title = _title(report, function.function, plan)
-    titled = text_width(title, _TITLE.size, is_bold=True)
-    looks = report_looks(report)
-    entries = _legend_entries(looks, parts)
-    widest = max((_entry_width(words) for _, words in entries), default=0.0)
-    room = max(layout.width, titled, widest, 480.0)
-    width = room + 2 * _MARGIN
-    legend = _in_rows(entries, room)
-    heights = [
-        _NAMED_HEIGHT if box.is_named else _HEAD + _ROW * len(_rows(net, box)) + 4
-        for box in graph.boxes
-    ]
-    tops, bottoms = [0.0] * len(layout.x), [0.0] * len(layout.x)
-    y = _MARGIN + _TITLE_HEIGHT + _LEGEND_HEIGHT + _LEGEND_ROW * (len(legend) - 1)
-    for layer in layout.layers:
-        tall = max((heights[k] for k in layer if k < len(heights)), default=0.0)
-        for item in layer:
-            tops[item], bottoms[item] = y, y + tall
-        y += tall + _LAYER_GAP
-    remarks = [
-        line
-        for remark in (_fold_remark(graph, parts), sum_remark(report, plan, parts))
-        for line in textwrap.wrap(remark, int(room / _LETTER))
-    ]
-    height = y - _LAYER_GAP + _MARGIN + _ROW * len(remarks)
-    return Picture(
-        graph=graph,
-        net=net,
-        looks=looks,
-        legend=legend,
-        layout=layout,
-        tops=tops,
-        heights=heights,
-        bottoms=bottoms,
-        title=title,
-        remarks=remarks,
-        width=width,
-        height=height,
-        aside=(width - layout.width) / 2,
-    )
 
 
 def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:

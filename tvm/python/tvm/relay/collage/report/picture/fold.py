@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from tvm_collage.words import MOST_BOXES
 
 from ..boxes import Box, BoxGraph, Edge
+from ..facts import grouped
 from ..net import Net
 
 _FEWEST_INPUTS = 4
@@ -37,10 +38,8 @@ class Fold(Box):
 
     def by_backend(self) -> dict[str, list[Box]]:
         """Return its parts, those of the backend with the most time first."""
-        found: dict[str, list[Box]] = {}
-        for box in self.boxes:
-            found.setdefault(box.backend, []).append(box)
-        return dict(sorted(found.items(), key=lambda item: (-_seconds(item[1]), -len(item[1]))))
+        found = grouped(self.boxes, lambda box: box.backend).items()
+        return dict(sorted(found, key=lambda item: (-_seconds(item[1]), -len(item[1]))))
 
 
 def fold(graph: BoxGraph, net: Net, most: int = MOST_BOXES) -> BoxGraph:

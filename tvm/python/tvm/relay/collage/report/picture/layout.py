@@ -8,7 +8,9 @@ are numbered from 0; edges have no cycle. Test: report/picture/test_layout.py.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
+import graphlib
 import itertools
 from collections.abc import Collection, Iterable, Sequence
 
@@ -76,16 +78,8 @@ def _layers_of(
     reader."""
     after, before = _neighbours(count, edges)
     depth = [0] * count
-    waiting = [len(sources) for sources in before]
-    ready = [box for box in range(count) if not waiting[box]]
-    for box in ready:  # grows
-        for reader in after[box]:
-            depth[reader] = max(depth[reader], depth[box] + 1)
-            waiting[reader] -= 1
-            if not waiting[reader]:
-                ready.append(reader)
-    if len(ready) < count:
-        raise ValueError("the graph has a cycle")
+    for box in graphlib.TopologicalSorter(dict(enumerate(before))).static_order():
+        depth[box] = max((depth[source] + 1 for source in before[box]), default=0)
     last = max(depth, default=0)
     for box in range(count):
         if box in bottom:
@@ -171,26 +165,15 @@ def _by_depth_first(
 
 
 def _crossings(layers: list[list[int]], after: list[list[int]]) -> int:
-    """Count the pairs of links that cross, by a tree of counts (Fenwick)."""
+    """Count the pairs of links that cross."""
     total = 0
     for layer, below in itertools.pairwise(layers):
         place = {item: i for i, item in enumerate(below)}
-        counts = [0] * (len(below) + 1)
-        seen = 0
+        seen: list[int] = []  # where links of the items before end, sorted
         for item in layer:
-            ends = sorted(place[other] for other in after[item])
-            for end in ends:
-                at, left = end + 1, 0
-                while at:
-                    left += counts[at]
-                    at &= at - 1
-                total += seen - left
-            for end in ends:
-                seen += 1
-                at = end + 1
-                while at <= len(below):
-                    counts[at] += 1
-                    at += at & -at
+            ends = [place[other] for other in after[item]]
+            total += sum(len(seen) - bisect.bisect_right(seen, end) for end in ends)
+            seen = sorted([*seen, *ends])
     return total
 
 
