@@ -39,10 +39,14 @@ def function_of(body) -> relay.Function:
     return relay.Function(relay.analysis.free_vars(body), body)
 
 
+def typed(body) -> tvm.IRModule:
+    """Return the typed module of an expression."""
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+
+
 def table_composites(body) -> list[str]:
     """Return the composites' names in main after MergeComposite with dnnl's table."""
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod))
+    return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(typed(body)))
 
 
 def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:

@@ -133,21 +133,20 @@ def test_post_ops():
         assert plan.count(" by ") == 1 + plan.count("reorder by"), f"the kernel does all of {name}"
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
 @pytest.mark.parametrize("name", ["relu", "leaky", "clip", "linear"])
-def test_infinity_and_nan_do_not_vanish(name, value):
+def test_infinity_and_nan_do_not_vanish(name):
     """Where the direct kernel has one of them, ours has one of them, and others near it."""
-    body = POST_OPS[name](conv2d(var(1, 16, 12, 12), 16))
-    [image] = random_inputs(function_of(body)).values()
-    image[0, 3, 5, 5] = value
-    results = {}
-    for side in ("always", "never"):
-        [results[side]] = run(build_with_winograd(side, function_of(body)), {"x": image})
-    was = ~np.isfinite(results["never"])
-    assert np.all(~np.isfinite(results["always"])[was])
-    # oneDNN's own relu makes 0 of NaN, and clip a number of both.
-    is_made_a_number = name == "clip" or (name == "relu" and np.isnan(value))
-    assert was.any() != is_made_a_number
+    function = function_of(POST_OPS[name](conv2d(var(1, 16, 12, 12), 16)))
+    [image] = random_inputs(function).values()
+    ours, direct = (build_with_winograd(side, function) for side in ("always", "never"))
+    for value in (np.inf, np.nan):
+        image[0, 3, 5, 5] = value
+        [[got], [wanted]] = (run(library, {"x": image}) for library in (ours, direct))
+        was = ~np.isfinite(wanted)
+        assert np.all(~np.isfinite(got)[was])
+        # oneDNN's own relu makes 0 of NaN, and clip a number of both.
+        is_made_a_number = name == "clip" or (name == "relu" and np.isnan(value))
+        assert was.any() != is_made_a_number
 
 
 FUNCTIONS = {

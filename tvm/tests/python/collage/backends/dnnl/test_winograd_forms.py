@@ -5,15 +5,7 @@ convolution in float64, at whole and at cut tiles."""
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import (
-    build_with_winograd,
-    constant,
-    function_of,
-    plan_of,
-    random_inputs,
-    run,
-    var,
-)
+from onednn_nets import build_with_winograd, constant, function_of, plan_of, random_inputs, run, var
 from tvm import relay
 
 nn = relay.nn
