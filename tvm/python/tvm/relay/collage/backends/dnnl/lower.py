@@ -108,26 +108,19 @@ def _binary_node(algorithm: str, inputs: list[int], output: int) -> Operation:
 
 def _with_vector(graph: Graph, node: Operation) -> list[Operation]:
     """Lower a bias or PReLU, whose second operand is a vector along the attribute axis."""
-    views, vector = _along_axis(graph, node)
-    inputs = [node.inputs[0], vector]
-    if node.op == "nn.prelu":
-        return [*views, Operation("prelu", inputs, node.output, {})]
-    return [*views, _binary_node("add", inputs, node.output)]
-
-
-def _along_axis(graph: Graph, node: Operation) -> tuple[list[Operation], int]:
-    """Return the vector such as broadcasts, after the view that makes it so of no constant."""
     data, vector = node.inputs
+    views: list[Operation] = []
     rank = len(graph.shapes[data])
     axis = int(node.attrs.axis) % rank
-    shape = [1] * rank
-    shape[axis] = graph.shapes[vector][0]
+    shape = [graph.shapes[vector][0] if i == axis else 1 for i in range(rank)]
     if vector in graph.constants:
-        return [], graph.new_constant(reshaped(graph.constants[vector], shape))
-    if axis == rank - 1:
-        return [], vector
-    view = graph.new_tensor(shape, graph.dtypes[vector])
-    return [Operation("reshape", [vector], view, {})], view
+        vector = graph.new_constant(reshaped(graph.constants[vector], shape))
+    elif axis < rank - 1:  # a view broadcasts along that axis, a vector along the last one
+        views = [Operation("reshape", [vector], graph.new_tensor(shape, graph.dtypes[vector]), {})]
+        vector = views[0].output
+    if node.op == "nn.prelu":
+        return [*views, Operation("prelu", [data, vector], node.output, {})]
+    return [*views, _binary_node("add", [data, vector], node.output)]
 
 
 def _clip(graph: Graph, node: Operation) -> Operation:

@@ -31,14 +31,9 @@ from .norms import layer_norm_calls, layer_norm_pattern
 from .types import BYTES, check_types, is_quantised
 
 ANCHORS = {
-    "conv1d": "nn.conv1d",
-    "conv2d": "nn.conv2d",
-    "conv3d": "nn.conv3d",
-    "conv2d_transpose": "nn.conv2d_transpose",
-    "dense": "nn.dense",
-    "batch_matmul": "nn.batch_matmul",
+    op: f"nn.{op}"
+    for op in ("conv1d", "conv2d", "conv3d", "conv2d_transpose", "dense", "batch_matmul")
 }
-
 # Chains of an anchor, parted by commas, the last one of itself alone; "act" stands for each
 # activation.
 _CHAINS = {
@@ -153,15 +148,15 @@ def _find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> I
     if not chain:
         if anchor_op is None:
             yield []
-        elif _is_call_of(expr, anchor_op):
+        elif _op_of(expr) == anchor_op:
             yield [expr]
         return
     before, step = chain[:-1], chain[-1]
     if step in ("bias", "sum"):
         operands = []
-        if _is_call_of(expr, "add"):
+        if _op_of(expr) == "add":
             operands = expr.args
-        elif _is_call_of(expr, "nn.bias_add"):
+        elif _op_of(expr) == "nn.bias_add":
             operands = expr.args[:1]
         if operands and step == "sum" and not _are_alike(expr.args):
             return
@@ -170,7 +165,7 @@ def _find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> I
                 yield [expr, *found]
         return
     if step == "prelu":
-        piece = (expr.args[0], [expr]) if _is_call_of(expr, "nn.prelu") else None
+        piece = (expr.args[0], [expr]) if _op_of(expr) == "nn.prelu" else None
     else:
         piece = _function_piece(expr)
     if piece is None:
@@ -186,8 +181,10 @@ def _are_alike(operands: Sequence[relay.Expr]) -> bool:
     return first == second
 
 
-def _is_call_of(expr: relay.Expr, op: str) -> bool:
-    return isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op) and expr.op.name == op
+def _op_of(expr: relay.Expr) -> str:
+    """Return the name of the operator that it calls; "" where it calls none."""
+    is_call = isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)
+    return str(expr.op.name) if is_call else ""
 
 
 def _function_piece(expr: relay.Expr) -> tuple[relay.Expr, list[relay.Call]] | None:
@@ -198,12 +195,7 @@ def _function_piece(expr: relay.Expr) -> tuple[relay.Expr, list[relay.Call]] | N
     while frontier and len(reached) < _FAR_ENOUGH:
         each = frontier.pop(0)
         expr_of[key_of(each)] = each
-        is_elementwise = (
-            isinstance(each, relay.Call)
-            and isinstance(each.op, ir.Op)
-            and each.op.name in EVALUABLE_OPS
-        )
-        if is_elementwise and key_of(each) not in reached:
+        if _op_of(each) in EVALUABLE_OPS and key_of(each) not in reached:
             reached[key_of(each)] = list(each.args)
             frontier.extend(reached[key_of(each)])
     if not reached:
@@ -320,14 +312,13 @@ def _is_qnn_primitive(expr: relay.Expr, calls: list[relay.Call]) -> bool:
 
 def _qnn_chains(expr: relay.Expr, op: str, steps: int) -> Iterator[list]:
     """Yield each chain as the calls from expr back to one of op."""
-    if not isinstance(expr, relay.Call) or not isinstance(expr.op, ir.Op) or steps < 0:
-        return
-    if expr.op.name == op:
+    name = _op_of(expr)
+    if name == op and steps >= 0:
         yield [expr]
-        return
-    for operand in expr.args[: _QNN_STEPS.get(expr.op.name, 0)]:
-        for found in _qnn_chains(operand, op, steps - 1):
-            yield [expr, *found]
+    elif name in _QNN_STEPS and steps > 0:
+        for operand in expr.args[: _QNN_STEPS[name]]:
+            for found in _qnn_chains(operand, op, steps - 1):
+                yield [expr, *found]
 
 
 def _weight(chain: Sequence[str]) -> float:
