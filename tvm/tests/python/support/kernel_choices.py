@@ -2,12 +2,21 @@
 """Choices of kernels that tests make up, and the whole way of one to a library's file."""
 
 import tvm
-from onednn_nets import assert_close, function_of, random_inputs, reference, run
+from onednn_nets import (
+    assert_close,
+    build,
+    function_of,
+    hand_placed,
+    plan_of,
+    random_inputs,
+    reference,
+    run,
+)
 from tvm.relay import collage
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.costs.cost import Cost
-from tvm.relay.collage.costs.kernel import choose
+from tvm.relay.collage.costs.kernel import choose, with_kernels
 from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.placement import load_placement
@@ -19,6 +28,17 @@ def chosen(step, kernel):
     """The choice of a step by times that make this kernel the fastest."""
     times = {name: Cost.given(1e-3 if name == kernel else 2e-3) for name in step.kernels}
     return choose(step, times)
+
+
+def plan_with(body, choices, wanted=None):
+    """The plan of an expression as one part with these choices, once it has run; its outputs are
+    compared where it is known what is wanted."""
+    function = function_of(body)
+    library = build(with_kernels(hand_placed(function), choices))
+    found = run(library, random_inputs(function))
+    if wanted is not None:
+        assert_close(found, wanted)
+    return plan_of(library)
 
 
 def deployed_by_placement(make_body, choice_of, folder):

@@ -39,10 +39,14 @@ def function_of(body) -> relay.Function:
     return relay.Function(relay.analysis.free_vars(body), body)
 
 
+def typed(body) -> tvm.IRModule:
+    """Return the typed module of an expression."""
+    return relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+
+
 def table_composites(body) -> list[str]:
     """Return the composites' names in main after MergeComposite with dnnl's table."""
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
-    return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(mod))
+    return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(typed(body)))
 
 
 def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:
@@ -106,12 +110,12 @@ def reference(function, inputs) -> list[np.ndarray]:
     return run(build(tvm.IRModule.from_expr(function), opt_level=2), inputs)
 
 
-def assert_close(got, wanted):
+def assert_close(got, wanted, name=""):
     """Compare lists of outputs as the project promises: 1e-4 of the largest value."""
     assert len(got) == len(wanted)
     for a, b in zip(got, wanted):
-        assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
+        assert a.shape == b.shape, name
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max(), err_msg=name)
 
 
 def modules(module):
@@ -133,12 +137,56 @@ def check(body, same_as=None):
 
     same_as: an equal expression of the same variables that TVM can compile, where it can't body.
     """
-    function = function_of(body)
-    inputs = random_inputs(function)
-    library = build(hand_placed(function))
-    got = run(library, inputs)
-    assert_close(got, reference(function_of(body if same_as is None else same_as), inputs))
-    return plan_of(library)
+    return check_all({"it": body}, {"it": same_as} if same_as is not None else {})["it"]
+
+
+def check_all(bodies, same_as=None, options="", inputs_of=random_inputs) -> dict[str, str]:
+    """Run each expression as a partition of its own, all in one library, and compare with TVM's
+    library of them all; return the plan of each. Names are for messages.
+
+    same_as: for some of them what TVM compiles in its place. options: those of the target, as JSON.
+    inputs_of: what makes a function's inputs, by name.
+    """
+    mod, inputs, variables, placed, plain = tvm.IRModule(), {}, [], [], []
+    for number, (name, body) in enumerate(bodies.items()):
+        part = relay.GlobalVar(f"part_{number}")
+        mod[part] = hand_placed(function_of(body), part.name_hint)[part.name_hint]
+        if options:
+            mod[part] = mod[part].with_attr(TARGET_OPTIONS, options)
+        own = {p.name_hint: relay.var(f"{p.name_hint}_{number}", p.checked_type)
+               for p in mod[part].params}  # fmt: skip
+        given = inputs_of(mod[part])
+        inputs |= {own[key].name_hint: value for key, value in given.items()}
+        variables += own.values()
+        placed.append(_results(part(*own.values()), mod[part].ret_type))
+        right = (same_as or {}).get(name, body)
+        right = relay.bind(right, {v: own[v.name_hint] for v in relay.analysis.free_vars(right)})
+        plain += _results(right, mod[part].ret_type)
+    mod["main"] = relay.Function(variables, relay.Tuple(sum(placed, [])))
+    library = build(relay.transform.InferType()(mod))
+    got = iter(run(library, inputs))
+    # Of kernels for one operator each, of which equal ones are compiled once.
+    config = {"relay.FuseOps.max_depth": 1, "tir.disable_cse_tir": True}
+    whole = tvm.IRModule.from_expr(relay.Function(variables, relay.Tuple(plain)))
+    with tvm.transform.PassContext(opt_level=2, config=config, disabled_pass=PLAIN_WITHOUT):
+        wanted = iter(run(relay.build(whole, target=PLAIN), inputs))
+    for name, results in zip(bodies, placed):
+        for _ in results:
+            assert_close([next(got)], [next(wanted)], name)
+    parts = [m for m in modules(library.get_lib()) if m.type_key == "collage.onednn"]
+    return {
+        name: next(m for m in parts if m.implements_function(f"part_{number}")).get_source("plan")
+        for number, name in enumerate(bodies)
+    }
+
+
+def _results(expr, kind) -> list:
+    """Return an expression's tensors."""
+    if not isinstance(kind, tvm.ir.TupleType):
+        return [expr]
+    if isinstance(expr, relay.Tuple):
+        return list(expr.fields)
+    return [relay.TupleGetItem(expr, i) for i in range(len(kind.fields))]
 
 
 def assert_threads_share(path, data):

@@ -6,13 +6,13 @@ import logging
 import numpy as np
 import pytest
 import tvm
-from identity_backends import BAD_TRADER, RIGHT, TRADER, Identity
+from identity_backends import BAD_TRADER, RIGHT, TRADER
 from relay_text import is_external
 from sessions import shared_session
 from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
-from tvm.relay.collage.backends import get_backend, greedy_partition, register_backend
+from tvm.relay.collage.backends import get_backend, greedy_partition
 from tvm.relay.collage.backends.accuracy import limits, traders_in
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.outputs.tolerance import RELATIVE, tolerance_of
@@ -187,11 +187,6 @@ def test_available_targets_leaves_them_out_unless_there_is_a_budget(caplog):
     assert RIGHT in names and TRADER not in names
     assert "identity_trader is left out: it computes in bfloat16" in caplog.text
     assert TRADER in {t.kind.name for t in collage.available_targets(accuracy_budget=ENOUGH)}
-
-
-def test_a_type_that_is_none_is_refused_when_the_backend_is_registered():
-    with pytest.raises(ValueError, match="trades_accuracy is the type that it computes in, one of"):
-        register_backend(Identity("identity_typo", trades_accuracy="bf16"))
 
 
 def test_openvino_in_bfloat16_is_less_exact_and_within_a_budget():

@@ -10,14 +10,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
 import tvm
 import tvm_forks
 from blas_nets import partition
-from onednn_nets import build, constant, function_of, run
+from onednn_nets import assert_threads_share, build, constant, function_of, run
 from own_code_backends import IN_C, IN_PYTHON
 from relay_text import PLAIN, is_external
 from tvm import relay
@@ -169,27 +168,8 @@ def test_a_file_on_the_runtime_alone(name, files, alone):
 
 
 def test_threads_share_a_loaded_library(name, files):
-    """Each has its executor and its input; the first run is theirs too."""
-    library, wrong, start = tvm.runtime.load_module(files[name]), [], threading.Barrier(4)
-
-    def work(executor, x):
-        start.wait()
-        for _ in range(20):
-            executor.run(x=x)
-            try:
-                check(name, executor.get_output(0).numpy(), x)
-            except AssertionError as error:
-                wrong.append(error)
-
-    threads = []
-    for k in range(4):
-        executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
-        threads.append(threading.Thread(target=work, args=(executor, X + np.float32(k))))
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
+    """The first run of several threads, too: backends/test_threads.py."""
+    assert_threads_share(files[name], X)
 
 
 def test_wrong_tensors_are_named(name):

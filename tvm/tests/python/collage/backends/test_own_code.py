@@ -8,11 +8,11 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import onednn_nets
 import pytest
 import tvm
 import tvm_forks
 from own_code_backends import IN_C, IN_PYTHON, InC, net
-from relay_text import PLAIN
 from tvm import relay
 from tvm.relay.collage import (
     CollageOptions,
@@ -24,6 +24,7 @@ from tvm.relay.collage import (
 from tvm.relay.collage.backends import own_code
 from tvm.relay.collage.backends.own_code import CompilerError
 from tvm.relay.collage.estimators.session import open_session
+from tvm.relay.collage.relay_util.walk import nodes_of
 from tvm.target import Target
 from tvm_collage import library_path
 
@@ -35,15 +36,12 @@ EXPECTED = np.tanh(X - CONSTANT)
 def build(backend, mod=None):
     mod = backends.greedy_partition(mod or net(CONSTANT), backend.name)
     assert f'Compiler="{backend.name}"' in str(mod)
-    with tvm.transform.PassContext(opt_level=3):
-        return relay.build(mod, target=PLAIN)
+    return onednn_nets.build(mod)
 
 
-def run(library, x=X):
-    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.set_input("x", x)
-    module.run()
-    return module.get_output(0).numpy()
+def run(library):
+    [found] = onednn_nets.run(library, {"x": X})
+    return found
 
 
 def test_its_constants_are_found_whoever_had_the_name_before(monkeypatch):
@@ -74,8 +72,8 @@ def test_a_called_function_gets_the_shapes_of_the_model(shape):
     function = function.with_attr("Compiler", "in_python_test").with_attr("global_symbol", "part")
     function = relay.transform.InferType()(tvm.IRModule.from_expr(function))["part"]
     module = registered_function_module(function, "own_code_test.shapes")
-    [constant] = (tvm.nd.array(each.numpy()) for each in own_code._constants(function))
-    module["__init_part"]([constant])
+    [constant] = nodes_of(function, relay.Constant)
+    module["__init_part"]([constant.data])
     out = tvm.nd.empty(shape)
     module["part"](tvm.nd.array(np.full(shape, 3, "float32")), out)
     assert seen == [shape] * 3 and out.numpy() == 5
@@ -104,15 +102,11 @@ void run(const float* x, const float* first, const float* second, float* out, in
     function = function.with_attr("Inline", tvm.tir.IntImm("int32", 1))
     typed = relay.transform.InferType()(tvm.IRModule({var: function}))[var]
     mod = relay.transform.InferType()(tvm.IRModule({var: typed, "main": main}))
-    with tvm.transform.PassContext(opt_level=3):
-        library = relay.build(mod, target=PLAIN)
-    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
     data = np.float32([10, -20, 30, 40])
-    module.set_input("x", data)
-    module.run()
+    out, whole = onednn_nets.run(onednn_nets.build(mod), {"x": data})
     expected = (data - first.data.numpy()) / second.data.numpy() - first.data.numpy()
-    np.testing.assert_allclose(module.get_output(0).numpy(), expected, rtol=1e-5)
-    assert module.get_output(1).numpy().tolist() == np.trunc(expected).astype(int).tolist()
+    np.testing.assert_allclose(out, expected, rtol=1e-5)
+    assert whole.tolist() == np.trunc(expected).astype(int).tolist()
 
 
 def test_workers_build_measure_and_verify_it():
@@ -242,8 +236,7 @@ def test_flags_may_name_libraries_and_object_files(monkeypatch, static_library, 
 
 
 @pytest.mark.parametrize(
-    "flags, message",
-    [([], "undefined (reference to|symbol:) .?plus"), (["-lno_such"], "no_such")],
+    "flags, message", [([], "undefined (reference to|symbol:) .?plus"), (["-lno_such"], "no_such")]
 )
 def test_what_the_linker_misses_is_quoted(flags, message):
     with pytest.raises(CompilerError, match=f"refused the C source: .*{message}"):
@@ -270,11 +263,10 @@ def test_functions_of_tvms_runtime_are_found_when_it_is_loaded(monkeypatch):
     np.testing.assert_allclose(run(build(IN_C)), EXPECTED, rtol=1e-5)
 
 
-def part(kind="float32", backend="in_c_test"):
-    x = relay.var("x", shape=(2,), dtype=kind)
-    function = relay.Function([x], relay.subtract(x, relay.const(1, kind)))
-    for key, value in {"Compiler": backend, "global_symbol": "part"}.items():
-        function = function.with_attr(key, value)
+def part(kind="float32", shape=(2,)):
+    x = relay.var("x", shape=shape, dtype=kind)
+    function = relay.Function([x], relay.subtract(x, relay.const(np.ones(shape[:0], kind))))
+    function = function.with_attr("Compiler", IN_C.name).with_attr("global_symbol", "part")
     return relay.transform.InferType()(tvm.IRModule.from_expr(function))["part"]
 
 
@@ -288,7 +280,7 @@ def test_a_compiler_that_cannot_be_started_or_does_not_end(monkeypatch, tmp_path
     sleeper = tmp_path / "cc"
     sleeper.write_text("#!/bin/sh\nexec sleep 60\n")
     sleeper.chmod(0o755)
-    monkeypatch.setattr(own_code, "_COMPILE_SECONDS", 0.2)
+    monkeypatch.setattr(own_code, "COMPILE_SECONDS", 0.2)
     for compiler in ("/no/such/cc", str(sleeper)):
         monkeypatch.setattr(tvm.contrib.cc, "get_cc", lambda compiler=compiler: compiler)
         with pytest.raises(CompilerError, match=f"the C compiler {compiler} did not do it: "):
@@ -306,14 +298,8 @@ def test_wrong_arguments_are_named():
         c_source_module(part("float16"), InC.source)
     with pytest.raises(ValueError, match="no function is registered as 'nobody.knows'"):
         registered_function_module(part(), "nobody.knows")
-
-
-def test_dynamic_shapes_are_refused():
-    x = relay.var("x", shape=(relay.Any(),))
-    function = relay.Function([x], relay.tanh(x)).with_attr("global_symbol", "part")
-    typed = relay.transform.InferType()(tvm.IRModule.from_expr(function))["part"]
     with pytest.raises(ValueError, match="input x is no tensor of static shape"):
-        c_source_module(typed, "")
+        c_source_module(part(shape=(relay.Any(),)), "")
 
 
 def test_a_process_without_the_function_says_what_is_missing(tmp_path):
@@ -332,11 +318,4 @@ def test_a_process_without_the_function_says_what_is_missing(tmp_path):
 
 
 def test_the_source_is_shown():
-    module = IN_C.compile(backends.greedy_partition(net(CONSTANT), IN_C.name)[part_name()])
-    assert "out[i] = x[i] - c[i]" in module.get_source().replace("\\n", "\n")
-
-
-def part_name():
-    mod = backends.greedy_partition(net(CONSTANT), IN_C.name)
-    [name] = [var.name_hint for var in mod.get_global_vars() if var.name_hint != "main"]
-    return name
+    assert "out[i] = x[i] - c[i]" in IN_C.compile(part()).get_source().replace("\\n", "\n")

@@ -4,6 +4,7 @@
 import numpy as np
 import pytest
 import tvm
+from onednn_nets import build, run
 from tvm import relay
 from tvm.relay.collage import backends
 from tvm.relay.collage.backends.registry import _BACKENDS
@@ -39,16 +40,17 @@ def doubler():
     _BACKENDS.pop("doubler")
 
 
-def test_own_backend_runs(doubler):
+def relu():
     x = relay.var("x", shape=(4,))
-    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
-    mod = backends.greedy_partition(mod, "doubler")
-    with tvm.transform.PassContext(opt_level=3):
-        library = relay.build(mod, target="llvm")
-    module = tvm.contrib.graph_executor.GraphModule(library["default"](tvm.cpu()))
-    module.set_input("x", np.array([-1.0, 0.0, 1.0, 2.5], "float32"))
-    module.run()
-    assert module.get_output(0).numpy().tolist() == [0.0, 0.0, 2.0, 5.0]
+    return relay.transform.InferType()(
+        tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
+    )
+
+
+def test_own_backend_runs(doubler):
+    library = build(backends.greedy_partition(relu(), "doubler"))
+    [found] = run(library, {"x": np.array([-1.0, 0.0, 1.0, 2.5], "float32")})
+    assert found.tolist() == [0.0, 0.0, 2.0, 5.0]
 
 
 def test_registering_tells_tvm(doubler):
@@ -67,10 +69,7 @@ def test_a_reason_is_no_answer_for_tvms_own_passes(doubler):
             return [("doubler.relu", is_op("nn.relu")(wildcard()), lambda expr: "too small")]
 
     backends.register_backend(Reasoned())
-    x = relay.var("x", shape=(4,))
-    mod = tvm.IRModule.from_expr(relay.Function([x], relay.nn.relu(x)))
-    mod = relay.transform.InferType()(mod)
-    merged = relay.transform.MergeComposite(get_pattern_table("doubler"))(mod)
+    merged = relay.transform.MergeComposite(get_pattern_table("doubler"))(relu())
     annotated = relay.transform.AnnotateTarget("doubler")(merged)
     assert "Composite" not in merged.astext() and "doubler" not in annotated.astext()
 
@@ -119,69 +118,10 @@ def test_unavailable_backend(doubler, monkeypatch):
     assert doubler.summary() == "doubler (op-level): not available: this machine doubles nothing"
 
 
-def test_bad_declarations():
-    class BadName(backends.Backend):
-        name = "my backend"
-
-    class BadKind(backends.Backend):
-        name, kind = "bad", "node-level"
-
-    class BadPattern(backends.Backend):
-        name = "bad"
-
-        def patterns(self):
-            return [("relu", is_op("nn.relu")(wildcard()))]
-
-    class BadColour(backends.Backend):
-        name, colour = "bad", "blue"
-
-    class NoCodegen(backends.Backend):
-        name = "bad"
-
-    with pytest.raises(ValueError, match="not 'my backend'"):
-        backends.register_backend(BadName())
-    with pytest.raises(ValueError, match="backend bad: colour is .*, not 'blue'"):
-        backends.register_backend(BadColour())
-    with pytest.raises(ValueError, match="not 'node-level'"):
-        backends.register_backend(BadKind())
-    with pytest.raises(ValueError, match="'relu' must begin with 'bad.'"):
-        backends.register_backend(BadPattern())
-    with pytest.raises(TypeError, match="define compile"):
-        NoCodegen().compile(None)
-
-
-@pytest.mark.parametrize("kind", ["c", "llvm", "cuda", "tvm", "transition", "collage"])
-def test_names_that_mean_something_else_are_no_backends_names(kind):
-    """A host target of a list, or a plan of ours, would be taken for the backend."""
-    wrong = type("Wrong", (backends.Backend,), {"name": kind})
-    with pytest.raises(ValueError, match=f"backend {kind}: .* take another name"):
-        backends.register_backend(wrong())
-    assert backends.find_backend(kind) is None
-    assert tvm.get_global_func(f"relay.ext.{kind}", allow_missing=True) is None
-
-
 def test_a_class_is_no_backend():
     wrong = type("Wrong", (backends.Backend,), {"name": "wrong"})
     with pytest.raises(TypeError, match=r"takes a backend, not a class: give it Wrong\(\)"):
         backends.register_backend(wrong)
-
-
-def test_an_op_that_is_none_is_named_with_the_backend():
-    class Misspelled(backends.Backend):
-        name = "bad"
-
-        def patterns(self):
-            return [("bad.softmax", is_op("nn.sofmax")(wildcard()))]
-
-    with pytest.raises(ValueError, match="backend bad: making its patterns failed: .*nn.sofmax"):
-        backends.register_backend(Misspelled())
-    Misspelled.patterns = backends.Backend.patterns
-    for attribute in ("op_predicates", "annotate_predicates"):
-        bad = Misspelled()
-        setattr(bad, attribute, {"nn.sofmax": lambda call: True})
-        with pytest.raises(ValueError, match=f"bad: {attribute}: .*'nn.sofmax'; did you mean"):
-            backends.register_backend(bad)
-    assert backends.find_backend("bad") is None
 
 
 def test_what_is_compiled_must_be_a_module(doubler, monkeypatch):
@@ -192,34 +132,68 @@ def test_what_is_compiled_must_be_a_module(doubler, monkeypatch):
 
 
 RELU = is_op("nn.relu")(wildcard())
+MISSPELLED = {"nn.sofmax": lambda call: True}
 
 
-@pytest.mark.parametrize(
-    "entry, error, message",
-    [
-        (("bad.relu", "nn.relu"), TypeError, "the pattern of a pattern entry is a DFPattern, "
-         "got str in entry 'bad.relu'"),
-        ((7, RELU), TypeError, "the name of a pattern entry is a str, got int in entry 7"),
-        (("bad.relu", RELU, "f32"), TypeError, "the predicate of a pattern entry is a function, "
-         "got str in entry 'bad.relu'"),
-        (("bad.relu", RELU, None, {}), TypeError, "the attrs getter of a pattern entry is a "
-         "function, got dict in entry 'bad.relu'"),
-        (RELU, TypeError, "a pattern entry is a tuple, got CallPattern; use (name, pattern"),
-        (("bad.relu",), ValueError, "a pattern entry has 2 to 4 fields, got 1: 'bad.relu'; use"),
-        ((), ValueError, "a pattern entry has 2 to 4 fields, got 0; use"),
-    ],
-)  # fmt: skip
-def test_a_bad_pattern_entry_is_seen_at_registration(entry, error, message):
-    class Bad(backends.Backend):
-        name = "bad"
+def table(*entries):
+    """The patterns of a class."""
+    return {"patterns": lambda self: list(entries)}
 
-        def patterns(self):
-            return [("bad.good", RELU), entry]
 
-    with pytest.raises(error) as caught:
-        backends.register_backend(Bad())
-    assert f"backend bad: {message}" in str(caught.value)
-    assert backends.find_backend("bad") is None
+# What a class says of itself, and the error when it is registered.
+BAD = [
+    ({"name": "my backend"}, ValueError, "letters, digits and _, not 'my backend'"),
+    ({"kind": "node-level"}, ValueError, "kind is .*, not 'node-level'"),
+    ({"colour": "blue"}, ValueError, "backend bad: colour is .*, not 'blue'"),
+    ({"trades_accuracy": "bf16"}, ValueError, "trades_accuracy is the type that it computes in"),
+    # A host target of a list, or a plan of ours, would be taken for the backend.
+    *(
+        ({"name": name}, ValueError, f"backend {name}: .* take another name")
+        for name in ("c", "llvm", "cuda", "tvm", "transition", "collage")
+    ),
+    ({"op_predicates": MISSPELLED}, ValueError, "op_predicates: .*'nn.sofmax'; did you mean"),
+    ({"annotate_predicates": MISSPELLED}, ValueError, "annotate_predicates: .*'nn.sofmax'"),
+    (
+        {"patterns": lambda self: [("bad.softmax", is_op("nn.sofmax")(wildcard()))]}, ValueError,
+        "making its patterns failed: .*nn.sofmax",
+    ),
+    (table(("relu", RELU)), ValueError, "'relu' must begin with 'bad.'"),
+    (
+        table(("bad.good", RELU), ("bad.relu", "nn.relu")), TypeError,
+        "the pattern of a pattern entry is a DFPattern, got str in entry 'bad.relu'",
+    ),
+    (table((7, RELU)), TypeError, "the name of a pattern entry is a str, got int in entry 7"),
+    (
+        table(("bad.relu", RELU, "f32")), TypeError,
+        "the predicate of a pattern entry is a function, got str in entry 'bad.relu'",
+    ),
+    (
+        table(("bad.relu", RELU, None, {})), TypeError,
+        "the attrs getter of a pattern entry is a function, got dict in entry 'bad.relu'",
+    ),
+    (table(RELU), TypeError, "a pattern entry is a tuple, got CallPattern; use .name, pattern"),
+    (table(("bad.relu",)), ValueError, "a pattern entry has 2 to 4 fields, got 1: 'bad.relu'; use"),
+    (table(()), ValueError, "a pattern entry has 2 to 4 fields, got 0; use"),
+    ({"options": {"fast": 0.5}}, TypeError, "the default of option 'fast' is a bool, an int or"),
+    ({"options": {"my option": 1}}, ValueError, "an option's name is .*, not 'my option"),
+    ({"options": {1: 1}}, ValueError, "an option's name is letters, digits and _, not 1"),
+    ({"options": {"libs": "x"}}, ValueError, "option 'libs' cannot be of type str: the target"),
+    ({"options": {"partition_rule": "x"}}, ValueError, "another meaning, for TVM"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("fields, error, message", BAD)
+def test_what_is_declared_wrongly_is_seen_at_registration(fields, error, message):
+    bad = type("Bad", (backends.Backend,), {"name": "bad", **fields})()
+    with pytest.raises(error, match=message):
+        backends.register_backend(bad)
+    assert backends.find_backend(bad.name) is None
+    assert tvm.get_global_func(f"relay.ext.{bad.name}", allow_missing=True) is None
+
+
+def test_a_backend_without_a_codegen_says_so():
+    with pytest.raises(TypeError, match="define compile"):
+        backends.Backend().compile(None)
 
 
 def test_builtin_backends_are_listed():

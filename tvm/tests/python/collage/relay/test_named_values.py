@@ -5,13 +5,7 @@ partitioner sees the same graph, and finds the same plan."""
 import numpy as np
 import pytest
 import tvm
-from relay_text import (
-    assert_equal,
-    graph_rows,
-    make_backend,
-    parse,
-    partition,
-)
+from relay_text import assert_equal, graph_rows, make_backend, parse, part_text, partition
 from tvm import relay
 from tvm.relay.collage import MockCostEstimator, candidates, dataflow_graph
 from tvm.relay.collage.plans.placement import PartCost, PlacedPart
@@ -212,9 +206,6 @@ def test_a_placement_of_before_may_hold_nodes_that_name_values(backend):
     result = rewrite(mod, {"main": parts})
     assert_equal(
         result,
-        f"""
-        def @collage_{NAME}_nn_relu_exp(%p: $T, Primitive=1, Compiler="{NAME}",
-            global_symbol="collage_{NAME}_nn_relu_exp") -> $T {{ exp(nn.relu(%p)) }}
-        def @main(%x: $T) -> $T {{ tanh(@collage_{NAME}_nn_relu_exp(%x)) }}
-        """,
+        part_text(NAME, "nn_relu_exp", "exp(nn.relu(%p))")
+        + f"def @main(%x: $T) -> $T {{ tanh(@collage_{NAME}_nn_relu_exp(%x)) }}",
     )

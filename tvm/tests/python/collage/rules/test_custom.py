@@ -5,9 +5,8 @@ import logging
 
 import numpy as np
 import pytest
-import tvm
-from relay_text import HOST, assert_equal, assert_same_outputs, parse, partition
-from tvm.relay.collage import MockCostEstimator, dataflow_graph, rules
+from relay_text import HOST, assert_equal, assert_same_outputs, parse, part_text, partition, rule_of
+from tvm.relay.collage import dataflow_graph, rules
 from tvm.relay.collage.views import DataflowGraph
 from tvm.target import Target
 
@@ -15,14 +14,9 @@ K = "custom_test"
 TEXT = "def @main(%x: $T) -> $T { exp(tanh(nn.relu(%x))) }"
 
 
-def taken(find, text=TEXT, estimator=None, wrap=rules.Primitive):
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
-    rules.set_partition_rule(K, wrap(rules.Custom("mine", find)))
-    try:
-        estimator = estimator or MockCostEstimator({HOST: 100, K: 1})
-        return partition(parse(text), [Target(K)], estimator)
-    finally:
-        rules.set_partition_rule(K, None)
+def taken(find, text=TEXT, wrap=rules.Primitive):
+    with rule_of(K, wrap(rules.Custom("mine", find))):
+        return partition(parse(text), [Target(K)], {HOST: 100, K: 1})
 
 
 def index_of(graph, op):
@@ -39,11 +33,8 @@ def test_it_sees_the_graph_and_may_give_sets_of_nodes():
     result = taken(find)
     assert_equal(
         result,
-        f"""
-        def @collage_{K}_nn_relu_tanh(%p: $T, Primitive=1, Compiler="{K}",
-            global_symbol="collage_{K}_nn_relu_tanh") -> $T {{ tanh(nn.relu(%p)) }}
-        def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}
-        """,
+        part_text(K, "nn_relu_tanh", "tanh(nn.relu(%p))")
+        + f"def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}",
     )
     [graph] = seen
     assert isinstance(graph, DataflowGraph) and len(graph.placeable) == 3
@@ -56,14 +47,11 @@ def test_it_may_give_sub_graphs_with_composites():
 
     assert_equal(
         taken(find),
-        f"""
-        def @collage_{K}_nn_relu_tanh(%p: $T, Primitive=1, Compiler="{K}",
-            global_symbol="collage_{K}_nn_relu_tanh") -> $T {{
-          %0 = fn (%q: $T, Composite="k.relu") -> $T {{ nn.relu(%q) }};
-          tanh(%0(%p))
-        }}
-        def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}
-        """,
+        part_text(
+            *(K, "nn_relu_tanh"),
+            '%0 = fn (%q: $T, Composite="k.relu") -> $T { nn.relu(%q) }; tanh(%0(%p))',
+        )
+        + f"def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}",
     )
 
 

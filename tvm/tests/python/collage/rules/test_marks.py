@@ -5,10 +5,8 @@ The table is docs/rules.md's; tests/cpp/rules_marks_test.cc has the corners.
 """
 
 import pytest
-import tvm
-from relay_text import parse
+from relay_text import parse, rule_of
 from tvm.relay import collage
-from tvm.relay.collage import rules
 from tvm.relay.collage.rules import (
     Combine,
     Composite,
@@ -37,12 +35,8 @@ def ops(name):
 
 def marks(text, rule):
     """{operators of a candidate: its marks}."""
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
-    rules.set_partition_rule(K, rule)
-    try:
+    with rule_of(K, rule):
         found = collage.candidates(parse(text)["main"], [collage.host_target(), Target(K)])
-    finally:
-        rules.set_partition_rule(K, None)
     return {
         "+".join(graph[i].op for i in sorted(c.sub_graph.inside) if graph[i].op): " ".join(
             name for name in ("primitive", "joinable", "free") if getattr(c, f"is_{name}")

@@ -3,7 +3,7 @@
 
 import pytest
 import tvm
-from relay_text import HOST, parse
+from relay_text import HOST, parse, rule_of
 from tvm.relay import collage
 from tvm.relay.collage import optimizer, rules
 from tvm.relay.collage.backends import GRAPH_LEVEL, Backend, register_backend
@@ -81,16 +81,12 @@ def test_attributes_are_asked_for_once_though_composites_are_in_regions_too():
         calls.append(expr)
         return {"size": len(calls)}
 
-    tvm.get_global_func("collage.RegisterTargetKind")(name, 1)
     relu = rules.DFPattern("relu", is_op("nn.relu")(wildcard()))
     part = rules.Composite(f"{name}.relu", relu, attrs=attrs_of)
     both = rules.Union(rules.Combine(part, []), rules.Region(part))
-    rules.set_partition_rule(name, rules.Primitive(both))
-    try:
-        text = "def @main(%x: $T) { " + "nn.relu(" * 18 + "%x" + ")" * 18 + " }"
+    text = "def @main(%x: $T) { " + "nn.relu(" * 18 + "%x" + ")" * 18 + " }"
+    with rule_of(name, rules.Primitive(both)):
         found = collage.candidates(parse(text), [HOST, name])
-    finally:
-        rules.set_partition_rule(name, None)
     assert len(calls) == len(set(calls)) == 18
     assert len([each for each in found if each.spec.name == name]) == 19
 
@@ -98,12 +94,8 @@ def test_attributes_are_asked_for_once_though_composites_are_in_regions_too():
 @pytest.mark.parametrize("shared", [rules.Primitive, rules.Joinable, lambda rule: rule])
 def test_a_refusal_appears_once_though_two_rules_look_at_the_match(shared):
     name = "memo_refused"
-    tvm.get_global_func("collage.RegisterTargetKind")(name, 1)
     no = rules.Composite("no", rules.DFPattern("no", CHAIN, lambda call: "not today"))
     both = rules.Union(rules.Combine(shared(no), []), rules.Region(shared(no)))
-    rules.set_partition_rule(name, rules.Primitive(both))
-    try:
+    with rule_of(name, rules.Primitive(both)):
         rows = collage.refusals(parse(TEXT), [HOST, name])
-    finally:
-        rules.set_partition_rule(name, None)
     assert [row.reason for row in rows] == ["not today"] * 4

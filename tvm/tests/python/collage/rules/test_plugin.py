@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import tvm
 import tvm_collage
-from relay_text import HOST, assert_equal, parse, partition
+from relay_text import HOST, assert_equal, composite_text, parse, part_text, partition
 from tvm.relay.collage import rules
 from tvm.target import Target
 
@@ -121,34 +121,25 @@ def plugin(tmp_path_factory):
         check=True,
         timeout=240,
     )
+    rules.load_plugin(library)
+    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
     return library
 
 
 def test_a_plugins_rule_is_asked_for_by_name(plugin):
-    rules.load_plugin(plugin)
     assert [name for name in rules.registered_rules() if name.startswith("plugin_test")] == NAMES
     assert rules.registered_rule("plugin_test_rule").summary() == "Primitive(WithItsInput())"
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
     target = Target(f"{K} -partition_rule=plugin_test_rule")
     assert_equal(
         partition(parse(TEXT), [target], {HOST: 100, K: 1}),
-        f"""
-        def @collage_{K}_nn_relu_tanh(%p: $T, Primitive=1, Compiler="{K}",
-            global_symbol="collage_{K}_nn_relu_tanh") -> $T {{ tanh(nn.relu(%p)) }}
-        def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}
-        """,
+        part_text(K, "nn_relu_tanh", "tanh(nn.relu(%p))")
+        + f"def @main(%x: $T) -> $T {{ exp(@collage_{K}_nn_relu_tanh(%x)) }}",
     )
     target = Target(f"{K} -partition_rule=plugin_test_pattern")
     assert_equal(
         partition(parse(TEXT), [target], {HOST: 100, K: 1}),
-        f"""
-        def @collage_{K}_nn_relu(%p: $T, Primitive=1, Compiler="{K}",
-            global_symbol="collage_{K}_nn_relu") -> $T {{
-          %0 = fn (%q: $T, Composite="k.relu") -> $T {{ nn.relu(%q) }};
-          %0(%p)
-        }}
-        def @main(%x: $T) -> $T {{ exp(tanh(@collage_{K}_nn_relu(%x))) }}
-        """,
+        part_text(K, "nn_relu", composite_text("k.relu", "nn.relu(%q)"))
+        + f"def @main(%x: $T) -> $T {{ exp(tanh(@collage_{K}_nn_relu(%x))) }}",
     )
     vector = "def @main(%x: Tensor[(4), float32]) -> Tensor[(4), float32] { nn.relu(%x) }"
     assert_equal(partition(parse(vector), [target], {HOST: 100, K: 1}), vector)
@@ -161,26 +152,18 @@ def test_a_plugins_rule_is_asked_for_by_name(plugin):
     "name, error, message",
     [
         # The tanh reads a variable, and its input is to be a member.
-        (
-            "rule",
-            RuntimeError,
-            r"its rule Primitive\(WithItsInput\(\)\) raised %0 = var x cannot",
-        ),
+        ("rule", RuntimeError, r"its rule Primitive\(WithItsInput\(\)\) raised %0 = var x cannot"),
         ("throws", RuntimeError, r"its rule Primitive\(Throws\(\)\) raised out of ideas"),
         ("null", ValueError, "what is registered as 'plugin_test_null' made no rule but null"),
     ],
 )
 def test_what_a_plugin_does_wrongly_is_an_error_that_names_it(plugin, name, error, message):
-    rules.load_plugin(plugin)
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
     target = Target(f"{K} -partition_rule=plugin_test_{name}")
     with pytest.raises(error, match=f"(backend|target) {K}: {message}"):
         partition(parse("def @main(%x: $T) -> $T { exp(tanh(%x)) }"), [target], {HOST: 100, K: 1})
 
 
 def test_a_plugins_candidate_for_another_backend_is_refused(plugin):
-    rules.load_plugin(plugin)
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
     target = Target(f"{K} -partition_rule=plugin_test_spec")
     assert_equal(partition(parse(TEXT), [target], {HOST: 100, K: 1}), TEXT)
 

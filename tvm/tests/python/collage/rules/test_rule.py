@@ -71,16 +71,8 @@ def test_every_public_name_is_there():
         (lambda: rules.Composite("a", RELU), TypeError, "rule Composite: a sub-rule is a rule of"),
         (lambda: rules.Composite("a", ANY, {}), TypeError, "attrs is a function, got dict"),
         (lambda: rules.Primitive("a"), TypeError, "rule Primitive: a sub-rule is a rule of"),
-        (
-            lambda: rules.Union([ANY]),
-            TypeError,
-            "rule Union: a sub-rule is a rule of",
-        ),
-        (
-            lambda: rules.OnlyValid(ANY, max_depth=-1),
-            ValueError,
-            "max_depth is an int >= 0",
-        ),
+        (lambda: rules.Union([ANY]), TypeError, "rule Union: a sub-rule is a rule of"),
+        (lambda: rules.OnlyValid(ANY, max_depth=-1), ValueError, "max_depth is an int >= 0"),
         (lambda: rules.OnlyValid(ANY, max_exits=True), TypeError, "max_exits is an int, got bool"),
         (lambda: rules.OnlyValid(ANY, allow_taps=1), TypeError, "allow_taps is a bool, got int"),
         (lambda: rules.Combine(ANY, [ANY]), TypeError, "rule Combine: a combiner is a combiner of"),
@@ -91,20 +83,12 @@ def test_every_public_name_is_there():
         ),
         (lambda: rules.Region(ANY, max_cuts=-1), ValueError, "max_cuts is an int >= 0, got -1"),
         (lambda: rules.Region(ANY, keep_parts=1), TypeError, "keep_parts is a bool, got int"),
-        (
-            lambda: rules.ByKind(0, 5),
-            ValueError,
-            "combiner ByKind takes kinds of",
-        ),
+        (lambda: rules.ByKind(0, 5), ValueError, "combiner ByKind takes kinds of"),
         (lambda: rules.Custom("a", 5), TypeError, "rule Custom: find is a function, got int"),
         (lambda: rules.Custom(5, list), TypeError, "rule Custom: name is a str, got int"),
         (lambda: rules.register_rule("", ANY), ValueError, "a name is not empty"),
         (lambda: rules.register_rule("a", 5), TypeError, "rule register_rule: rule is a rule of"),
-        (
-            lambda: rules.registered_rule("nobodys"),
-            ValueError,
-            "registered as 'nobodys'",
-        ),
+        (lambda: rules.registered_rule("nobodys"), ValueError, "registered as 'nobodys'"),
     ],
 )
 def test_wrong_arguments_are_named(make, error, message):

@@ -3,7 +3,7 @@
 
 import pytest
 import tvm
-from relay_text import HOST, assert_equal, make_backend, parse, partition
+from relay_text import HOST, assert_equal, make_backend, parse, part_text, partition, rule_of
 from tvm.relay.collage import Backend, MockCostEstimator, register_backend, rules
 from tvm.relay.collage.backends.registry import _BACKENDS
 from tvm.relay.dataflow_pattern import is_op, wildcard
@@ -67,26 +67,17 @@ def test_an_override_that_gives_no_rule_is_named(backend, monkeypatch):
 
 @pytest.mark.parametrize("how", ["rule", "function", "name"])
 def test_a_kinds_own_rule_comes_before_the_backends(backend, how):
-    rule = wrapped("tanh")
-    if how == "name":
-        rules.register_rule("own_test_tanh", rule)
-    rules.set_partition_rule(
-        "own_test", {"rule": rule, "function": lambda: rule, "name": "own_test_tanh"}[how]
-    )
-    try:
+    rule = rules.register_rule("own_test_tanh", wrapped("tanh"))
+    given = {"rule": rule, "function": lambda: rule, "name": "own_test_tanh"}[how]
+    with rule_of("own_test", given):
         assert parts([Target("own_test")], COSTS) == ["tanh"]
-    finally:
-        rules.set_partition_rule("own_test", None)
     assert parts([Target("own_test")], COSTS) == ["nn_relu"]
 
 
 def test_a_targets_own_rule_comes_before_its_kinds(backend):
     rules.register_rule("own_test_exp", wrapped("exp"))
-    rules.set_partition_rule("own_test", wrapped("tanh"))
-    try:
+    with rule_of("own_test", wrapped("tanh")):
         assert parts([Target("own_test -partition_rule=own_test_exp")], COSTS) == ["exp"]
-    finally:
-        rules.set_partition_rule("own_test", None)
     assert "own_test_exp" in rules.registered_rules()
     assert rules.registered_rule("own_test_exp").summary() == "Primitive(DFPattern(exp(*)))"
 
@@ -99,23 +90,15 @@ def test_a_rule_that_nobody_registered_is_named(backend):
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("found", [5, None])
-def test_a_kinds_rule_that_is_no_rule_is_named(backend, found):
-    rules.set_partition_rule("own_test", lambda: found)
-    try:
-        with pytest.raises(TypeError, match="target own_test: its partition_rule is no rule"):
+def test_a_kinds_rule_that_is_no_rule_is_named(backend):
+    zero = r"partition_rule function raised ZeroDivisionError\("
+    for make, error, words in (
+        (lambda: 5, TypeError, "partition_rule is no rule"),
+        (lambda: None, TypeError, "partition_rule is no rule"),
+        (lambda: 1 // 0, RuntimeError, zero),
+    ):
+        with rule_of("own_test", make), pytest.raises(error, match=f"target own_test: its {words}"):
             parts([Target("own_test")], COSTS)
-    finally:
-        rules.set_partition_rule("own_test", None)
-    rules.set_partition_rule("own_test", lambda: 1 // 0)
-    try:
-        with pytest.raises(
-            RuntimeError,
-            match=r"target own_test: its partition_rule function raised ZeroDivisionError\(",
-        ):
-            parts([Target("own_test")], COSTS)
-    finally:
-        rules.set_partition_rule("own_test", None)
     with pytest.raises(ValueError, match="TVM knows no target kind 'nobodys_kind'"):
         rules.set_partition_rule("nobodys_kind", None)
     with pytest.raises(TypeError, match="rule set_partition_rule: rule is a rule, function or"):
@@ -135,19 +118,13 @@ def test_a_replaced_maker_of_rules_that_makes_none_is_named(backend):
 
 def test_tvms_own_targets_may_have_a_rule_too(backend):
     # TVM may fuse nothing: three kernels, where its own rule makes one.
-    text = "def @main(%x: $T) -> $T { exp(tanh(nn.relu(%x))) }"
     costs = {HOST: 10, "own_test": 9}
-    assert parts([Target("own_test")], costs, text) == []
-    rules.set_partition_rule(HOST, rules.Primitive(rules.OpCallByKind()))
-    try:
-        result = partition(parse(text), [Target("own_test")], costs)
-    finally:
-        rules.set_partition_rule(HOST, None)
+    assert parts([Target("own_test")], costs) == []
+    with rule_of(HOST, rules.Primitive(rules.OpCallByKind())):
+        result = partition(parse(TEXT), [Target("own_test")], costs)
     # What is TVM's is never wrapped, whatever its rule says.
-    assert sorted(var.name_hint for var in result.get_global_vars()) == [
-        "collage_own_test_nn_relu",
-        "main",
-    ]
+    names = [var.name_hint for var in result.get_global_vars()]
+    assert sorted(names) == ["collage_own_test_nn_relu", "main"]
 
 
 def test_what_nothing_would_hand_over_is_refused(backend, monkeypatch):
@@ -162,11 +139,8 @@ def test_a_kind_with_op_predicates_alone_joins_what_they_take():
         tvm.ir.register_op_attr(op, f"target.{name}", lambda call: True, 11)
     assert_equal(
         partition(parse(TEXT), [Target(name)], {HOST: 100, name: 1}),
-        f"""
-        def @collage_{name}_nn_relu_tanh(%p: $T, Primitive=1, Compiler="{name}",
-            global_symbol="collage_{name}_nn_relu_tanh") -> $T {{ tanh(nn.relu(%p)) }}
-        def @main(%x: $T) -> $T {{ exp(@collage_{name}_nn_relu_tanh(%x)) }}
-        """,
+        part_text(name, "nn_relu_tanh", "tanh(nn.relu(%p))")
+        + f"def @main(%x: $T) -> $T {{ exp(@collage_{name}_nn_relu_tanh(%x)) }}",
     )
 
 
@@ -192,15 +166,12 @@ def test_composites_outside_any_function_are_measured_in_mains_body(backend, mon
 
 
 ATTRS = {"many": [[1], [2, 3]], "flag": 3, "scale": 0.5, "kind": "fast", "names": ["a", "b"]}
-WITH_ATTRS = """
-def @collage_{0}_nn_relu(%p: $T, Primitive=1, Compiler="{0}",
-    global_symbol="collage_{0}_nn_relu") -> $T {{
-  %0 = fn (%q: $T, Composite="{0}.relu", many=[[1], [2, 3]], flag=3, scale=0.5f, kind="fast",
-      names=["a", "b"]) -> $T {{ nn.relu(%q) }};
-  %0(%p)
-}}
-def @main(%x: $T) -> $T {{ exp(tanh(@collage_{0}_nn_relu(%x))) }}
-"""
+MARKED = """%0 = fn (%q: $T, Composite="attrs_test.relu", many=[[1], [2, 3]], flag=3, scale=0.5f,
+    kind="fast", names=["a", "b"]) -> $T { nn.relu(%q) }; %0(%p)"""
+WITH_ATTRS = (
+    part_text("attrs_test", "nn_relu", MARKED)
+    + "def @main(%x: $T) -> $T { exp(tanh(@collage_attrs_test_nn_relu(%x))) }"
+)
 
 
 def test_the_fourth_field_gives_attributes_of_the_composite():
@@ -219,11 +190,11 @@ def test_the_fourth_field_gives_attributes_of_the_composite():
             return super().estimate_batch(mods, targets, labels)
 
     estimator = Recorder({HOST: 10, "attrs_test": 1})
-    assert_equal(partition(parse(TEXT), [backend], estimator), WITH_ATTRS.format("attrs_test"))
+    assert_equal(partition(parse(TEXT), [backend], estimator), WITH_ATTRS)
     assert seen == ["nn.relu"]
     # What is measured is what is deployed.
     [candidate] = measured
-    expected = WITH_ATTRS.format("attrs_test").replace("exp(tanh(", "").replace("%x)))", "%x)")
+    expected = WITH_ATTRS.replace("exp(tanh(", "").replace("%x)))", "%x)")
     assert_equal(candidate, expected)
 
 
@@ -244,8 +215,3 @@ def raises(expr):
 def test_attributes_that_are_none_leave_the_match_out(attrs):
     backend = make_backend("attrs_test", [("attrs_test.relu", RELU, None, attrs)])
     assert_equal(partition(parse(TEXT), [backend], {HOST: 10, "attrs_test": 1}), TEXT)
-
-
-def test_an_attrs_getter_that_is_no_function_is_named():
-    with pytest.raises(TypeError, match="attrs getter of a pattern entry is a function, got dict"):
-        rules.make_labelled_dfpattern_partition_rule_wrapper("attrs_test", ("n", RELU, None, {}))

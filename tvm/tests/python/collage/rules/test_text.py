@@ -4,11 +4,23 @@
 The rule is that of a target kind for which every part is much cheaper than for TVM.
 """
 
+import functools
+
 import pytest
 import tvm
-from relay_text import HOST, assert_equal, assert_same_outputs, make_backend, parse, partition
+from relay_text import (
+    HOST,
+    assert_equal,
+    assert_same_outputs,
+    composite_text,
+    make_backend,
+    parse,
+    part_text,
+    partition,
+    rule_of,
+)
 from tvm.relay import collage
-from tvm.relay.collage import MockCostEstimator, rules
+from tvm.relay.collage import MockCostEstimator
 from tvm.relay.collage.rules import (
     ByKind,
     Combine,
@@ -38,24 +50,19 @@ CONV = "Tensor[(1, 4, 8, 8), float32]"
 
 def taken(text, rule, **options):
     """The module after the pass, the kind having that rule."""
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
-    rules.set_partition_rule(K, rule)
-    try:
-        mod = parse(text)
+    mod = parse(text)
+    with rule_of(K, rule):
         result = partition(mod, [Target(K)], {HOST: 100, K: 1}, **options)
-    finally:
-        rules.set_partition_rule(K, None)
     assert_same_outputs(mod, result)
     return result
 
 
-def part(ops, body, params="%p: $T", result="$T"):
-    """A part as the pass writes it: ``ops`` as in its symbol."""
-    symbol = f"collage_{K}_{ops}"
-    return (
-        f'def @{symbol}({params}, Primitive=1, Compiler="{K}", global_symbol="{symbol}") '
-        f"-> {result} {{ {body} }}\n"
-    )
+part = functools.partial(part_text, K)
+
+
+def main(body, result="$T"):
+    """The text of main, of one tensor; of a type that is left to be found where result is empty."""
+    return f"def @main(%x: $T) {result and '-> ' + result} {{ {body} }}"
 
 
 def call(ops, args="%x"):
@@ -71,13 +78,13 @@ def ops(*names):
 
 
 RELU_TANH = DFPattern("relu_tanh", is_op("tanh")(is_op("nn.relu")(wildcard())))
-CHAIN = "def @main(%x: $T) -> $T { exp(tanh(nn.relu(%x))) }"
-DIAMOND = "def @main(%x: $T) -> $T { %0 = nn.relu(%x); add(tanh(%0), exp(%0)) }"
+CHAIN = main("exp(tanh(nn.relu(%x)))")
+DIAMOND = main("%0 = nn.relu(%x); add(tanh(%0), exp(%0))")
 CONVOLVED = f"""def @main(%x: {CONV}, %w: Tensor[(4, 4, 1, 1), float32]) -> {CONV} {{
   nn.relu(nn.conv2d(%x, %w, padding=[0, 0, 0, 0]))
 }}"""
 CONV_PARAMS = f"%x: {CONV}, %w: Tensor[(4, 4, 1, 1), float32]"
-REDUCED = "def @main(%x: $T) -> Tensor[(2), float32] { sum(exp(%x), axis=[1]) }"
+REDUCED = main("sum(exp(%x), axis=[1])", "Tensor[(2), float32]")
 CONCATENATED = """def @main(%x: $T) -> Tensor[(4, 4), float32] {
   %0 = (tanh(%x), exp(%x));
   concatenate(%0)
@@ -101,19 +108,17 @@ CASES = {
     "DFPattern": (
         Primitive(RELU_TANH),
         CHAIN,
-        part("nn_relu_tanh", "tanh(nn.relu(%p))")
-        + f"def @main(%x: $T) -> $T {{ exp({call('nn_relu_tanh')}) }}",
+        part("nn_relu_tanh", "tanh(nn.relu(%p))") + main(f"exp({call('nn_relu_tanh')})"),
     ),
     "OpCallByKind": (
         Primitive(OpCallByKind()),
-        "def @main(%x: $T) -> $T { nn.relu(%x) }",
-        part("nn_relu", "nn.relu(%p)") + f"def @main(%x: $T) -> $T {{ {call('nn_relu')} }}",
+        main("nn.relu(%x)"),
+        part("nn_relu", "nn.relu(%p)") + main(call("nn_relu")),
     ),
     "OpPredicate": (
         Primitive(ops("tanh")),
         CHAIN,
-        part("tanh", "tanh(%p)")
-        + f"def @main(%x: $T) -> $T {{ exp({call('tanh', 'nn.relu(%x)')}) }}",
+        part("tanh", "tanh(%p)") + main(f"exp({call('tanh', 'nn.relu(%x)')})"),
     ),
     "Glue": (
         # The tuple and both of its fields are one part only because the tuple is.
@@ -123,32 +128,27 @@ CASES = {
     ),
     "Host": (
         Primitive(Host()),
-        "def @main(%x: $T) -> $T { nn.relu(%x) }",
-        part("nn_relu", "nn.relu(%p)") + f"def @main(%x: $T) -> $T {{ {call('nn_relu')} }}",
+        main("nn.relu(%x)"),
+        part("nn_relu", "nn.relu(%p)") + main(call("nn_relu")),
     ),
     "Custom": (
         Primitive(Custom("ends", lambda graph: [[n.index] for n in graph if n.op == "exp"])),
         CHAIN,
-        part("exp", "exp(%p)")
-        + f"def @main(%x: $T) -> $T {{ {call('exp', 'tanh(nn.relu(%x))')} }}",
+        part("exp", "exp(%p)") + main(call("exp", "tanh(nn.relu(%x))")),
     ),
     "Composite": (
         Primitive(Composite("k.relu_tanh", RELU_TANH)),
         CHAIN,
-        part(
-            "nn_relu_tanh",
-            '%0 = fn (%q: $T, Composite="k.relu_tanh") -> $T { tanh(nn.relu(%q)) }; %0(%p)',
-        )
-        + f"def @main(%x: $T) -> $T {{ exp({call('nn_relu_tanh')}) }}",
+        part("nn_relu_tanh", composite_text("k.relu_tanh", "tanh(nn.relu(%q))"))
+        + main(f"exp({call('nn_relu_tanh')})"),
     ),
     "Composite with attributes": (
         Primitive(Composite("k.relu", op("nn.relu"), lambda expr: {"rank": len(expr.args)})),
-        "def @main(%x: $T) -> $T { nn.relu(%x) }",
+        main("nn.relu(%x)"),
         part(
-            "nn_relu",
-            '%0 = fn (%q: $T, Composite="k.relu", rank=1) -> $T { nn.relu(%q) }; %0(%p)',
+            "nn_relu", '%0 = fn (%q: $T, Composite="k.relu", rank=1) -> $T { nn.relu(%q) }; %0(%p)'
         )
-        + f"def @main(%x: $T) -> $T {{ {call('nn_relu')} }}",
+        + main(call("nn_relu")),
     ),
     "Composite outside Primitive": (
         Composite("k.relu_tanh", RELU_TANH, lambda expr: {"fast": 1}),
@@ -172,13 +172,12 @@ CASES = {
         CHAIN,
         part("nn_relu", "nn.relu(%p)")
         + part("exp", "exp(%p)")
-        + f"def @main(%x: $T) -> $T {{ {call('exp', 'tanh(' + call('nn_relu') + ')')} }}",
+        + main(call("exp", "tanh(" + call("nn_relu") + ")")),
     ),
     "OnlyValid": (
         Primitive(OnlyValid(Union(RELU_TANH, op("exp")), max_depth=1)),
         CHAIN,
-        part("exp", "exp(%p)")
-        + f"def @main(%x: $T) -> $T {{ {call('exp', 'tanh(nn.relu(%x))')} }}",
+        part("exp", "exp(%p)") + main(call("exp", "tanh(nn.relu(%x))")),
     ),
     "Combine by kind: a convolution with what follows": (
         Primitive(
@@ -197,13 +196,13 @@ CASES = {
         Primitive(Combine(OpCallByKind(), [ByKind(OpPattern.BROADCAST, OpPattern.COMM_REDUCE)])),
         REDUCED,
         part("exp_sum", "sum(exp(%p), axis=[1])", result="Tensor[(2), float32]")
-        + f"def @main(%x: $T) -> Tensor[(2), float32] {{ {call('exp_sum')} }}",
+        + main(call("exp_sum"), "Tensor[(2), float32]"),
     ),
     "Combine by kind: injective calls": (
         Primitive(Combine(OpCallByKind(), [ByKind(OpPattern.INJECTIVE, OpPattern.INJECTIVE)])),
-        "def @main(%x: $T) -> Tensor[(8), float32] { nn.relu(reshape(%x, newshape=[8])) }",
+        main("nn.relu(reshape(%x, newshape=[8]))", "Tensor[(8), float32]"),
         part("reshape_nn_relu", "nn.relu(reshape(%p, newshape=[8]))", result="Tensor[(8), float32]")
-        + f"def @main(%x: $T) -> Tensor[(8), float32] {{ {call('reshape_nn_relu')} }}",
+        + main(call("reshape_nn_relu"), "Tensor[(8), float32]"),
     ),
     "Combine, TupleArg": (
         Primitive(Combine(OpCallByKind(), [TupleArg()])),
@@ -214,11 +213,9 @@ CASES = {
         Primitive(Combine(ops("split"), [TupleProjection()])),
         SPLIT,
         part(
-            "split",
-            "%0 = split(%p, indices_or_sections=2); %0.1",
-            result="Tensor[(1, 4), float32]",
+            "split", "%0 = split(%p, indices_or_sections=2); %0.1", result="Tensor[(1, 4), float32]"
         )
-        + f"def @main(%x: $T) -> Tensor[(1, 4), float32] {{ nn.relu({call('split')}) }}",
+        + main(f"nn.relu({call('split')})", "Tensor[(1, 4), float32]"),
     ),
     "Combine, JoinAnything": (
         Primitive(Combine(OpCallByKind(), [JoinAnything()])),
@@ -229,10 +226,10 @@ CASES = {
     "Constants are their readers'": (
         # Two parts read the constant; each has its own, with any combiner or none.
         Primitive(Combine(ops("add", "multiply"), [Constants()])),
-        "def @main(%x: $T) -> $T { %0 = tanh(add(%x, 2f)); multiply(%0, 2f) }",
+        main("%0 = tanh(add(%x, 2f)); multiply(%0, 2f)"),
         part("add", "add(%p, 2f)")
         + part("multiply", "multiply(%p, 2f)")
-        + f"def @main(%x: $T) -> $T {{ {call('multiply', 'tanh(' + call('add') + ')')} }}",
+        + main(call("multiply", "tanh(" + call("add") + ")")),
     ),
     "DFPattern: the second order of a sum's arguments is the cheaper one": (
         Primitive(
@@ -241,25 +238,21 @@ CASES = {
                 DFPattern("relu_exp", is_op("exp")(is_op("nn.relu")(wildcard()))),
             )
         ),
-        "def @main(%x: $T) -> $T { %0 = exp(nn.relu(%x)); add(%0, exp(%x)) }",
+        main("%0 = exp(nn.relu(%x)); add(%0, exp(%x))"),
         part("nn_relu_exp", "exp(nn.relu(%p))")
         + part("exp_add", "add(%p, exp(%q))", "%p: $T, %q: $T")
-        + f"def @main(%x: $T) -> $T {{ {call('exp_add', call('nn_relu_exp') + ', %x')} }}",
+        + main(call("exp_add", call("nn_relu_exp") + ", %x")),
     ),
     "Region": (
         Primitive(Region(ops("nn.relu", "tanh", "exp", "add"), keep_parts=False)),
         DIAMOND,
         part("nn_relu_tanh_exp_add", "%0 = nn.relu(%p); add(tanh(%0), exp(%0))")
-        + f"def @main(%x: $T) -> $T {{ {call('nn_relu_tanh_exp_add')} }}",
+        + main(call("nn_relu_tanh_exp_add")),
     ),
     "Region of several values": (
         Primitive(Region(ops("nn.relu", "tanh", "exp"), keep_parts=False)),
         DIAMOND,
-        part(
-            "nn_relu_tanh_exp",
-            "%0 = nn.relu(%p); (tanh(%0), exp(%0))",
-            result="($T, $T)",
-        )
+        part("nn_relu_tanh_exp", "%0 = nn.relu(%p); (tanh(%0), exp(%0))", result="($T, $T)")
         + f"""def @main(%x: $T) -> $T {{
           %1 = {call("nn_relu_tanh_exp")};
           add(%1.0, %1.1)
@@ -276,10 +269,7 @@ def test_before_and_after(name):
 
 # Rule, and a text that it leaves as it is.
 NEGATIVES = {
-    "DFPattern: another op between": (
-        Primitive(RELU_TANH),
-        "def @main(%x: $T) -> $T { tanh(exp(nn.relu(%x))) }",
-    ),
+    "DFPattern: another op between": (Primitive(RELU_TANH), main("tanh(exp(nn.relu(%x)))")),
     "DFPattern: a predicate refuses": (
         Primitive(DFPattern("relu", is_op("nn.relu")(wildcard()), lambda expr: "too small")),
         CHAIN,
@@ -288,10 +278,7 @@ NEGATIVES = {
         Primitive(Combine(RELU_TANH, [])),
         DIAMOND,
     ),
-    "OpCallByKind: an opaque op": (
-        Primitive(OpCallByKind()),
-        "def @main(%x: $T) -> $T { sort(%x) }",
-    ),
+    "OpCallByKind: an opaque op": (Primitive(OpCallByKind()), main("sort(%x)")),
     "OpPredicate: other ops": (Primitive(ops("log")), CHAIN),
     "Glue: no tuple": (Primitive(Glue()), CHAIN),
     "Host: not wrapped, so TVM's": (Host(), CHAIN),
@@ -303,10 +290,7 @@ NEGATIVES = {
     "Primitive: without it nothing is handed over": (op("nn.relu"), CHAIN),
     "Union of nothing": (Primitive(Union()), CHAIN),
     "OnlyValid: too deep": (Primitive(OnlyValid(RELU_TANH, max_depth=1)), CHAIN),
-    "OnlyValid: two values": (
-        Primitive(OnlyValid(RELU_TANH, max_exits=1)),
-        DIAMOND,
-    ),
+    "OnlyValid: two values": (Primitive(OnlyValid(RELU_TANH, max_exits=1)), DIAMOND),
     "OnlyValid: a tap": (Primitive(OnlyValid(RELU_TANH, allow_taps=False)), DIAMOND),
     "Region: a lone part is none": (Primitive(Region(op("exp"), keep_parts=False)), CHAIN),
     "Region: a path would leave and come back": (
@@ -324,12 +308,8 @@ def test_left_alone(name):
 
 def sets(text, rule):
     """What the rule could take: ops of each candidate, composites in brackets."""
-    tvm.get_global_func("collage.RegisterTargetKind")(K, 1)
-    rules.set_partition_rule(K, Primitive(rule))
-    try:
+    with rule_of(K, Primitive(rule)):
         found = collage.candidates(parse(text), [HOST, K])
-    finally:
-        rules.set_partition_rule(K, None)
     return [
         " ".join(
             [c.sub_graph.graph[i].op or c.sub_graph.graph[i].type for i in sorted(inside)]
@@ -355,7 +335,7 @@ SINGLES = ["nn.relu", "tanh", "exp"]
         ),
         (
             ByKind(OpPattern.BROADCAST, OpPattern.COMM_REDUCE),
-            "def @main(%x: $T) { nn.relu(sum(exp(%x), axis=[1])) }",
+            main("nn.relu(sum(exp(%x), axis=[1]))", ""),
             "exp sum",
             "sum nn.relu",
         ),
@@ -368,22 +348,12 @@ SINGLES = ["nn.relu", "tanh", "exp"]
         ),
         (
             TupleArg(),
-            "def @main(%x: $T) { %0 = (tanh(%x), %x); exp(concatenate(%0)) }",
+            main("%0 = (tanh(%x), %x); exp(concatenate(%0))", ""),
             "tanh tuple concatenate",
             "concatenate exp",
         ),
-        (
-            TupleProjection(),
-            SPLIT,
-            "split projection",
-            "split projection nn.relu",
-        ),
-        (
-            JoinAnything(),
-            "def @main(%x: $T) { tanh(sort(exp(nn.relu(%x)))) }",
-            "nn.relu exp",
-            "exp sort",
-        ),
+        (TupleProjection(), SPLIT, "split projection", "split projection nn.relu"),
+        (JoinAnything(), main("tanh(sort(exp(nn.relu(%x))))", ""), "nn.relu exp", "exp sort"),
     ],
     ids=["conv", "reduce", "injective", "tuple_arg", "projection", "anything"],
 )
@@ -425,7 +395,7 @@ def test_the_option_max_exits_lets_a_candidate_give_several_values():
 
 
 def test_what_max_exits_cuts_is_reported():
-    text = "def @main(%x: $T) { %0 = nn.relu(%x); (tanh(%0), exp(%0), sigmoid(%0)) }"
+    text = main("%0 = nn.relu(%x); (tanh(%0), exp(%0), sigmoid(%0))", "")
     table = [(f"cuts_test.{name}", is_op(name)(wildcard())) for name in [*SINGLES, "sigmoid"]]
     estimator = MockCostEstimator({HOST: 100, "cuts_test": 1})
     partition(parse(text), [make_backend("cuts_test", table)], estimator, max_exits=2)

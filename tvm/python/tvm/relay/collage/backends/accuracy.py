@@ -15,8 +15,8 @@ from tvm.target import Target
 from ..errors import OptionError
 from ..options.named import option
 from ..relay_util.external import is_external_function
-from .registry import find_backend
-from .target_options import options_in, options_of
+from .registry import backend_of, find_backend
+from .target_options import options_in
 
 _OPTION = "accuracy_budget"
 
@@ -24,10 +24,8 @@ _OPTION = "accuracy_budget"
 def trades_accuracy(target: Target) -> str:
     """Return the type that the target's backend computes in for less accuracy; "" when it does
     not."""
-    backend = find_backend(target.kind.name)
-    if backend is None:
-        return ""
-    return backend.with_options(options_of(backend, target)).trades_accuracy
+    backend = backend_of(target)
+    return backend.trades_accuracy if backend else ""
 
 
 def traders_in(mod: tvm.IRModule) -> dict[str, str]:
@@ -36,11 +34,9 @@ def traders_in(mod: tvm.IRModule) -> dict[str, str]:
     for _, function in mod.functions_items():
         if is_external_function(function):
             backend = find_backend(str(function.attrs["Compiler"]))
-            if backend is None:
-                continue
-            kind = backend.with_options(options_in(function)).trades_accuracy
-            if kind:
-                found[backend.name] = kind
+            bound = backend and backend.with_options(options_in(function))
+            if bound and bound.trades_accuracy:
+                found[bound.name] = bound.trades_accuracy
     return found
 
 
@@ -53,22 +49,19 @@ def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool
     """OptionError when a target trades accuracy that the budget does not allow, or that nobody
     compares: `is_compared` says whether the guard does, if there is anything that it has to."""
     for target in external:
-        kind = trades_accuracy(target)
-        if not kind:
+        if not (kind := trades_accuracy(target)):
             continue
-        name = target.kind.name
+        name, left_out = target.kind.name, f"leave {target.kind.name!r} out of the target list"
+        trades = f"backend {name!r} trades accuracy (it computes in {kind})"
         if not budget:
             raise OptionError(
-                f"backend {name!r} trades accuracy (it computes in {kind}): set "
-                + option(_OPTION)
-                + " to the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or "
-                f"leave {name!r} out of the target list"
+                f"{trades}: set {option(_OPTION)} to the largest output error max|a-b|/max|b| that "
+                f"you accept, e.g. 0.01, or {left_out}"
             )
         if not is_compared:
             raise OptionError(
-                f"backend {name!r} trades accuracy (it computes in {kind}), and only the guard "
-                "compares a model's outputs: leave " + option("guard") + " on, or leave "
-                f"{name!r} out of the target list"
+                f"{trades}, and only the guard compares a model's outputs: leave "
+                f"{option('guard')} on, or {left_out}"
             )
 
 
@@ -89,4 +82,4 @@ def limits(
 
 def _remark(found: Mapping[str, str]) -> str:
     who = ", ".join(f"{name} computes in {kind}" for name, kind in sorted(found.items()))
-    return "the limit is " + option(_OPTION) + f", since {who}"
+    return f"the limit is {option(_OPTION)}, since {who}"

@@ -24,20 +24,10 @@ from .partition.description import to_json
 from .partition.graph import Graph, Operation
 
 # C's names of element types.
-_C_TYPES = {
-    "float64": "double",
-    "float32": "float",
-    "int64": "int64_t",
-    "int32": "int32_t",
-    "int16": "int16_t",
-    "int8": "int8_t",
-    "uint64": "uint64_t",
-    "uint32": "uint32_t",
-    "uint16": "uint16_t",
-    "uint8": "uint8_t",
-    "bool": "uint8_t",
-}
-_COMPILE_SECONDS = 60
+_C_TYPES = {"float64": "double", "float32": "float"}
+_C_TYPES |= {f"{sign}int{n}": f"{sign}int{n}_t" for sign in ("", "u") for n in (64, 32, 16, 8)}
+_C_TYPES |= {"bool": "uint8_t"}
+COMPILE_SECONDS = 60
 # For this CPU, as TVM's own kernels are.
 FLAGS = ("-O3", "-march=native")
 
@@ -146,18 +136,13 @@ def _graph_of(function: relay.Function) -> Graph:
     graph = Graph(str(function.attrs["Compiler"]) if "Compiler" in function.attrs else "?")
     for param in function.params:
         graph.inputs.append(_tensor(graph, param.checked_type, f"input {param.name_hint}"))
-    for constant in _constants(function):
-        graph.new_constant(constant)
+    for constant in nodes_of(function, relay.Constant):  # in the order of TVM's ConstantUpdater
+        graph.new_constant(constant.data)
     result = function.ret_type
     for number, each in enumerate(getattr(result, "fields", [result])):
         graph.outputs.append(_tensor(graph, each, f"output {number}"))
         graph.nodes.append(Operation("own_code", [], graph.outputs[-1], attrs={}))
     return graph
-
-
-def _constants(function: relay.Function) -> list[tvm.nd.NDArray]:
-    """Return the constants in the order of TVM's ConstantUpdater, which names them."""
-    return [constant.data for constant in nodes_of(function, relay.Constant)]
 
 
 def _tensor(graph: Graph, kind: relay.Type, what: str) -> int:
@@ -226,7 +211,7 @@ def _errors(command: Sequence[str], source: str) -> str | None:
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=_COMPILE_SECONDS,
+            timeout=COMPILE_SECONDS,
             env={**os.environ, "LC_ALL": "C"},
         )
     except (OSError, subprocess.TimeoutExpired) as error:

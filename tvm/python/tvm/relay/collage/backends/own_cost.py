@@ -3,13 +3,13 @@
 Test: backends/test_target_options.py."""
 
 import dataclasses
+from typing import cast
 
 import tvm
 
 from ..costs.cost import Cost, CostStatus
 from .interface import Backend
-from .registry import find_backend
-from .target_options import options_of
+from .registry import backend_of, find_backend
 
 
 def has_own_costs(target: tvm.target.Target) -> bool:
@@ -23,22 +23,19 @@ def own_cost(candidate: tvm.IRModule, target: tvm.target.Target) -> Cost | None:
 
     What its function raises, or gives that is no cost, fails the candidate as unsupported.
     """
-    backend = find_backend(target.kind.name)
-    if backend is None or not has_own_costs(target):
+    if not has_own_costs(target):
         return None
     try:
-        answer = backend.with_options(options_of(backend, target)).cost(candidate)
+        answer = cast(Backend, backend_of(target)).cost(candidate)
         if answer is None:
             return None
         cost = answer if isinstance(answer, Cost) else Cost.estimated(float(answer))
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - the user's function: failures are data
-        reason = f"backend {backend.name}: its cost function: {type(error).__name__}: {error}"
+        name = target.kind.name
+        reason = f"backend {name}: its cost function: {type(error).__name__}: {error}"
         return Cost.failed(CostStatus.UNSUPPORTED, reason)
     # Nothing was run by us, whatever the function did.
-    return (
-        dataclasses.replace(cost, status=CostStatus.ESTIMATED)
-        if cost.status == CostStatus.MEASURED
-        else cost
-    )
+    is_measured = cost.status == CostStatus.MEASURED
+    return dataclasses.replace(cost, status=CostStatus.ESTIMATED) if is_measured else cost

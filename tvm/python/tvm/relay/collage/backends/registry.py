@@ -24,7 +24,7 @@ from ..rules.predicates import never_raises
 from ..tvm_fixes.apply import set_op_attributes
 from . import BUILTIN
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
-from .target_options import check_options, options_in, register_options
+from .target_options import check_options, options_in, options_of, register_options
 
 _BACKENDS: dict[str, Backend] = {}
 _NAMES_IN_USE = {
@@ -51,24 +51,26 @@ def register_backend(backend: Backend) -> Backend:
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
     if owner := _owner_of(backend.name):
         raise ValueError(f"backend {backend.name}: that is the name of {owner}: take another name")
-    if backend.kind not in (OP_LEVEL, GRAPH_LEVEL):
-        raise ValueError(
-            f"backend {backend.name}: kind is {OP_LEVEL!r} or {GRAPH_LEVEL!r}, not {backend.kind!r}"
-        )
-    if backend.trades_accuracy not in ("", *RELATIVE):
-        raise ValueError(
-            f"backend {backend.name}: trades_accuracy is the type that it computes in, one of "
-            f"{', '.join(RELATIVE)}, or empty for none, not {backend.trades_accuracy!r}"
-        )
-    if backend.colour and not re.fullmatch("#[0-9a-f]{6}", backend.colour):
-        raise ValueError(
-            f"backend {backend.name}: colour is red, green and blue as '#0072b2', or empty for one "
-            f"that is free, not {backend.colour!r}"
-        )
+    is_colour = re.fullmatch("#[0-9a-f]{6}", backend.colour)
+    for attribute, is_right, wanted in (
+        ("kind", backend.kind in (OP_LEVEL, GRAPH_LEVEL), f"{OP_LEVEL!r} or {GRAPH_LEVEL!r}"),
+        (
+            "trades_accuracy",
+            backend.trades_accuracy in ("", *RELATIVE),
+            f"the type that it computes in, one of {', '.join(RELATIVE)}, or empty for none",
+        ),
+        (
+            "colour",
+            not backend.colour or is_colour,
+            "red, green and blue as '#0072b2', or empty for one that is free",
+        ),
+    ):
+        if not is_right:
+            given = getattr(backend, attribute)
+            raise ValueError(f"backend {backend.name}: {attribute} is {wanted}, not {given!r}")
     check_entries(backend.name, _patterns_of(backend))
     check_options(backend)
-    for attribute in ("op_predicates", "annotate_predicates"):
-        _check_predicates(backend, attribute)
+    for_tvm = _guarded(backend, "annotate_predicates")
     backend.op_predicates = _guarded(backend, "op_predicates")
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
     register_options(backend)
@@ -81,7 +83,13 @@ def register_backend(backend: Backend) -> Backend:
     else:  # TVM's own naming; a backend that had the name before may have had another
         remove_global_func(updater)
     tell_tvm(backend)
-    _register_op_predicates(backend)
+    # Where AnnotateTarget looks, in place of any others; and where our rules look first, with
+    # reasons.
+    guarded: dict[str, Any] = backend.op_predicates
+    for_rules = {op: each.with_reason for op, each in guarded.items()}
+    for key, predicates in (("target", {**guarded, **for_tvm}), ("collage.target", for_rules)):
+        values = {op: carried(each) for op, each in predicates.items()}
+        set_op_attributes("predicates", f"{key}.{backend.name}", values)
     return backend
 
 
@@ -128,18 +136,17 @@ def tell_tvm(backend: Backend) -> None:
 
 def _table_for_tvm(backend: Backend) -> list[tuple]:
     """Return the patterns for TVM's MergeComposite, to which a predicate's reason is no answer."""
-    return [
-        (
-            name,
-            pattern,
-            *(each and carried(never_raises(name, each)) for each in rest[:1]),
-            *rest[1:],
-        )
-        for name, pattern, *rest in backend.all_patterns()
-    ]
+    rows = []
+    for name, pattern, *rest in backend.all_patterns():
+        if rest and rest[0]:
+            rest[0] = carried(never_raises(name, rest[0]))
+        rows.append((name, pattern, *rest))
+    return rows
 
 
-def _check_predicates(backend: Backend, attribute: str) -> None:
+def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
+    """Return the backend's predicates of ops as ones that never raise; ValueError or TypeError for
+    what is none."""
     known = set(tvm.ir.Op.list_op_names())
     for op, predicate in getattr(backend, attribute).items():
         if op not in known:
@@ -151,29 +158,21 @@ def _check_predicates(backend: Backend, attribute: str) -> None:
                 f"backend {backend.name}: {attribute}[{op!r}] must be a function of a call, "
                 f"not {type(predicate).__name__}"
             )
-
-
-def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
     return {
         op: never_raises(f"{backend.name}: {op}", predicate)
         for op, predicate in getattr(backend, attribute).items()
     }
 
 
-def _register_op_predicates(backend: Backend) -> None:
-    """Put the backend's predicates where AnnotateTarget looks, in place of any others, and those
-    that give reasons where our rules look first."""
-    for_tvm = {**backend.op_predicates, **_guarded(backend, "annotate_predicates")}
-    guarded: dict[str, Any] = backend.op_predicates
-    for_rules = {op: each.with_reason for op, each in guarded.items()}
-    for key, predicates in (("target", for_tvm), ("collage.target", for_rules)):
-        values = {op: carried(each) for op, each in predicates.items()}
-        set_op_attributes("predicates", f"{key}.{backend.name}", values)
-
-
 def find_backend(name: str) -> Backend | None:
     """Return the backend of that name, None when there is none."""
     return _BACKENDS.get(name)
+
+
+def backend_of(target: tvm.target.Target) -> Backend | None:
+    """Return the target's backend with the options that it sets; None for a target without one."""
+    backend = find_backend(target.kind.name)
+    return backend and backend.with_options(options_of(backend, target))
 
 
 def declared_colours() -> dict[str, str]:

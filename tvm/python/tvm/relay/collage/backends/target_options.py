@@ -59,7 +59,7 @@ def options_of(backend: Backend, target: tvm.target.Target | None) -> dict[str, 
     """Return the options that the target sets, of the types of their defaults."""
     attrs = {} if target is None else target.attrs
     return {
-        name: type(default)(_plain(attrs[name]))
+        name: type(default)(getattr(attrs[name], "value", attrs[name]))
         for name, default in backend.options.items()
         if name in attrs
     }
@@ -74,7 +74,7 @@ def options_in(function: relay.Function) -> Mapping[str, Any]:
     return found
 
 
-def _type_name(backend: Backend, name: Any) -> str:
+def _type_name(backend: Backend, name: object) -> str:
     if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name):
         raise ValueError(
             f"backend {backend.name}: an option's name is letters, digits and _, not {name!r}"
@@ -87,7 +87,3 @@ def _type_name(backend: Backend, name: Any) -> str:
         f"backend {backend.name}: the default of option {name!r} is a bool, an int or a str, "
         f"got {type(default).__name__}"
     )
-
-
-def _plain(value: Any) -> Any:
-    return getattr(value, "value", value)

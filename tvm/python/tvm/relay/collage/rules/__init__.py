@@ -23,9 +23,8 @@ _NAMES = {
         "TupleProjection",
         "tvm_combiners",
     ),
-    "custom": ("Custom",),
+    "custom": ("Custom", "PatternRule"),
     "pattern_entry": ("make_labelled_dfpattern_partition_rule_wrapper",),
-    "pattern_rule": ("PatternRule",),
     "rule": (
         "Combine",
         "Composite",

@@ -29,7 +29,7 @@ class PatternEntry(NamedTuple):
     attrs: Callable[..., Any] | None = None
 
 
-def pattern_entry(backend: str, entry: Any) -> PatternEntry:
+def pattern_entry(backend: str, entry: object) -> PatternEntry:
     """Return the entry with its fields by name.
 
     ValueError or TypeError, naming the backend and the entry, for one that is none.
@@ -64,7 +64,7 @@ def check_entries(backend: str, entries: Iterable[Any]) -> None:
             )
 
 
-def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple: Any) -> Any:
+def make_labelled_dfpattern_partition_rule_wrapper(compiler: str, pattern_tuple: object) -> Any:
     """Return the rule of one pattern-table entry of ``compiler``.
 
     ValueError or TypeError, naming the backend and the entry, for one that is none.

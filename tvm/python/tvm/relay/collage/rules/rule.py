@@ -121,9 +121,7 @@ def Host() -> PartitionRule:
 
 
 def Composite(
-    label: str,
-    sub_rule: PartitionRule,
-    attrs: Callable[[relay.Expr], dict[str, Any]] | None = None,
+    label: str, sub_rule: PartitionRule, attrs: Callable[[relay.Expr], dict[str, Any]] | None = None
 ) -> PartitionRule:
     """Make each sub-candidate one function with ``Composite=label``.
 
@@ -246,7 +244,9 @@ def _checked(rule: str, limits: SubGraphConfig) -> str:
     return json.dumps(dataclasses.asdict(limits))
 
 
-def check(rule: str, argument: str, value: object, kinds: Any, wanted: str) -> Any:
+def check(
+    rule: str, argument: str, value: object, kinds: type | tuple[type, ...], wanted: str
+) -> Any:
     """Return ``value``; TypeError that names rule and argument when it is of none of ``kinds``."""
     if not isinstance(value, kinds) or (kinds is int and isinstance(value, bool)):
         raise TypeError(f"rule {rule}: {argument} is {wanted}, got {type(value).__name__}")
@@ -260,9 +260,9 @@ def check_function(rule: str, argument: str, value: object) -> Any:
     return value
 
 
-def check_limit(rule: str, argument: str, value: Any, least: int = 0) -> int:
+def check_limit(rule: str, argument: str, value: object, least: int = 0) -> int:
     """Return ``value``; ValueError when it is an int below ``least``, TypeError when it is none."""
-    check(rule, argument, value, int, "an int")
-    if value < least:
-        raise ValueError(f"rule {rule}: {argument} is an int >= {least}, got {value}")
-    return value
+    number: int = check(rule, argument, value, int, "an int")
+    if number < least:
+        raise ValueError(f"rule {rule}: {argument} is an int >= {least}, got {number}")
+    return number

@@ -7,15 +7,7 @@ import numpy as np
 import pytest
 import tvm_collage
 from deployed import run_program
-from onednn_nets import (
-    assert_close,
-    build,
-    constant,
-    function_of,
-    hand_placed,
-    random_inputs,
-    run,
-)
+from onednn_nets import assert_close, build, constant, function_of, hand_placed, random_inputs, run
 from tvm import relay
 
 

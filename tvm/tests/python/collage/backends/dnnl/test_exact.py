@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import build, function_of, hand_placed, needs_vnni, run
+from onednn_nets import build, hand_placed, needs_vnni, run, typed
 from tree import child_environment
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend, greedy_partition
@@ -69,7 +69,7 @@ def case(name):
     body = op(
         relay.var("x", shape=shape, dtype=dtype), relay.const(np.full(weight_shape, weight, "int8"))
     )
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    mod = typed(body)
     return mod["main"], {"x": np.full(shape, datum, dtype)}, datum * weight * terms
 
 

@@ -6,10 +6,21 @@ import math
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import assert_close, build, constant, function_of, hand_placed, reference, run
+from onednn_nets import (
+    assert_close,
+    build,
+    check_all,
+    constant,
+    function_of,
+    hand_placed,
+    reference,
+    run,
+)
 from tvm import relay
 from tvm.relay.collage.backends import greedy_partition
 from tvm.relay.collage.backends.dnnl.functions import match_function
+
+nn = relay.nn
 
 erf = np.vectorize(math.erf, otypes=["float64"])
 
@@ -151,18 +162,15 @@ FAR = {
 }
 
 
-@pytest.mark.parametrize("name", FAR)
-@pytest.mark.parametrize("place", [greedy_partition, hand_placed])
-def test_large_inputs(name, place):
+def test_large_inputs():
     """dense, then the function, on values of up to some hundreds."""
-    body = FAR[name](relay.nn.dense(relay.var("x", shape=(16, 32)), constant(1, 24, 32)))
-    function = function_of(body)
-    if place is greedy_partition:
-        mod = greedy_partition(tvm.IRModule.from_expr(function), "dnnl")
-        assert any("Compiler" in (f.attrs or {}) for f in mod.functions.values())
-    else:
-        mod = hand_placed(function)
+    data = relay.var("x", shape=(16, 32))
+    bodies = {name: make(nn.dense(data, constant(1, 24, 32))) for name, make in FAR.items()}
     inputs = {"x": np.random.default_rng(0).standard_normal((16, 32)).astype("float32") * 20}
+    check_all(bodies, inputs_of=lambda _: inputs)
+    function = function_of(relay.Tuple(list(bodies.values())))
+    mod = greedy_partition(tvm.IRModule.from_expr(function), "dnnl")
+    assert any("Compiler" in (f.attrs or {}) for f in mod.functions.values())
     assert_close(run(build(mod), inputs), reference(function, inputs))
 
 
@@ -185,13 +193,14 @@ AT_INFINITY = {
 }
 
 
-@pytest.mark.parametrize("name", AT_INFINITY)
-def test_values_at_infinity_are_tvms(name):
-    function = function_of(AT_INFINITY[name](relay.var("x", shape=(6,))))
-    inputs = {"x": np.array([np.inf, -np.inf, LIMIT, -LIMIT, 1e33, 0.0], "float32")}
-    np.testing.assert_allclose(
-        run(build(hand_placed(function)), inputs)[0], reference(function, inputs)[0]
-    )
+def test_values_at_infinity_are_tvms():
+    values = np.array([np.inf, -np.inf, LIMIT, -LIMIT, 1e33, 0.0], "float32")
+    x = relay.var("x", shape=values.shape)
+    function = function_of(relay.Tuple([make(x) for make in AT_INFINITY.values()]))
+    found = run(build(hand_placed(function)), {"x": values})
+    wanted = reference(function, {"x": values})
+    for name, got, right in zip(AT_INFINITY, found, wanted, strict=True):
+        np.testing.assert_allclose(got, right, err_msg=name)
 
 
 def test_a_row_that_is_masked_as_a_whole_is_uniform():

@@ -7,10 +7,8 @@ import json
 import numpy as np
 import pytest
 import tvm
-from kernel_choices import chosen, deployed_by_placement, trial_timing
+from kernel_choices import chosen, deployed_by_placement, plan_with, trial_timing
 from onednn_nets import (
-    assert_close,
-    build,
     constant,
     function_of,
     hand_placed,
@@ -18,12 +16,10 @@ from onednn_nets import (
     plan_of,
     random_inputs,
     reference,
-    run,
 )
 from tvm import relay
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.interface import TARGET_OPTIONS
-from tvm.relay.collage.costs.kernel import with_kernels
 from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part, time_kernels
 
 nn = relay.nn
@@ -69,27 +65,25 @@ def _gelu(x):
     return x * (scaled + relay.const(1.0)) * relay.const(0.5)
 
 
-def steps_of(mod):
-    return steps_of_part(mod["dnnl_part"])
+def steps_of(body):
+    return steps_of_part(hand_placed(function_of(body))["dnnl_part"])
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param(each, marks=_ONE_KERNEL.get(each, ())) for each in BODIES]
 )
 def test_each_kernel_of_a_step_computes_the_same(name):
-    function = function_of(BODIES[name]())
-    mod = hand_placed(function)
-    inputs = random_inputs(function)
-    wanted = reference(function_of(BODIES[name]()), inputs)
-    [step] = steps_of(mod)
+    body = BODIES[name]()
+    function = function_of(body)
+    wanted = reference(function, random_inputs(function))
+    [step] = steps_of(body)
     forms = {kernel.split()[0] for kernel in step.kernels}
     assert forms in ({"inner_product", "matmul"}, {"matmul"}, {"conv", "winograd"})
     assert not any("ref" in kernel for kernel in step.kernels)
     for kernel in step.kernels:
         choice = chosen(step, kernel)
-        library = build(with_kernels(mod, [choice]))
-        assert_close(run(library, inputs), wanted)
-        [line] = [each for each in plan_of(library).splitlines() if "measured: " in each]
+        plan = plan_with(body, [choice], wanted)
+        [line] = [each for each in plan.splitlines() if "measured: " in each]
         form, implementation = kernel.split()
         assert implementation in line.split("; measured: ")[0]
         assert line.endswith(f"; measured: {choice.times()}") and choice.times()
@@ -99,61 +93,49 @@ def test_each_kernel_of_a_step_computes_the_same(name):
 
 def test_the_first_kernel_is_the_one_that_runs_without_a_choice():
     for body in (dense(), conv(), conv(channels=64, size=56)):
-        function = function_of(body)
-        mod = hand_placed(function)
-        [step] = steps_of(mod)
-        library = build(mod)
-        run(library, random_inputs(function))
-        plan = plan_of(library)
+        [step] = steps_of(body)
+        plan = plan_with(body, [])
         assert f"by {step.kernels[0].split()[1]}" in plan.replace("winograd:", "")
         assert "measured" not in plan
 
 
 def test_each_tile_of_a_window_is_a_kernel():
-    [step] = steps_of(hand_placed(function_of(BODIES["conv of a volume"]())))
+    [step] = steps_of(BODIES["conv of a volume"]())
     tiles = [kernel.split(":")[1] for kernel in step.kernels if kernel.startswith("winograd")]
     assert sorted(tiles) == ["1x4x4", "2x4x4"]
 
 
 def test_equal_steps_are_one_whatever_their_weights():
-    texts = {steps_of(hand_placed(function_of(dense(seed=seed))))[0].text for seed in (1, 2)}
+    texts = {steps_of(dense(seed=seed))[0].text for seed in (1, 2)}
     assert len(texts) == 1
     both = dense() + dense(seed=2, data=var(24, 32, name="y"))
-    assert len(steps_of(hand_placed(function_of(both)))) == 2, "one of them has the sum"
+    assert len(steps_of(both)) == 2, "one of them has the sum"
     twice = relay.Tuple([dense(), dense(seed=2, data=var(24, 32, name="y"))])
-    assert len(steps_of(hand_placed(function_of(twice)))) == 1
+    assert len(steps_of(twice)) == 1
 
 
 def test_only_the_step_that_was_measured_runs_by_its_kernel():
-    body = dense(units=32)
-    function = function_of(nn.dense(nn.relu(body), constant(3, 16, 32)))
-    mod = hand_placed(function)
-    first = next(step for step in steps_of(mod) if "relu" in step.label)
+    body = nn.dense(nn.relu(dense(units=32)), constant(3, 16, 32))
+    first = next(step for step in steps_of(body) if "relu" in step.label)
     kernel = next(name for name in first.kernels if name.startswith("matmul"))
-    library = build(with_kernels(mod, [chosen(first, kernel)]))
-    run(library, random_inputs(function))
-    assert plan_of(library).count(" as matmul by ") == 1
+    assert plan_with(body, [chosen(first, kernel)]).count(" as matmul by ") == 1
 
 
 @pytest.mark.parametrize("winograd", ["always", "never"])
 def test_a_target_that_decides_leaves_no_choice(winograd):
     mod = hand_placed(function_of(conv()))
     part = mod["dnnl_part"].with_attr(TARGET_OPTIONS, json.dumps({"winograd": winograd}))
-    assert steps_of_part(part) == [] and steps_of(mod) != []
+    assert steps_of_part(part) == [] and steps_of(conv()) != []
 
 
 def test_what_the_library_does_not_have_is_left_to_onednn():
-    function = function_of(dense())
-    mod = hand_placed(function)
-    [step] = steps_of(mod)
+    [step] = steps_of(dense())
     choice = dataclasses.replace(chosen(step, step.kernels[0]), kernel="matmul from:elsewhere")
-    library = build(with_kernels(mod, [choice]))
-    run(library, random_inputs(function))
-    assert " as matmul by " in plan_of(library)
+    assert " as matmul by " in plan_with(dense(), [choice])
 
 
 def test_a_form_that_is_none_is_refused():
-    [step] = steps_of(hand_placed(function_of(dense())))
+    [step] = steps_of(dense())
     description = json.loads(step.text)
     description["nodes"][0]["strings"] = {"kernel": "spell of:words"}
     arrays = [tvm.nd.array(np.zeros((48, 32), "float32"))]
@@ -163,7 +145,7 @@ def test_a_form_that_is_none_is_refused():
 
 
 def test_a_worker_times_all_kernels_of_a_step():
-    [step] = steps_of(hand_placed(function_of(nn.relu(dense()))))
+    [step] = steps_of(nn.relu(dense()))
     found = time_kernels("dnnl", step.text, list(step.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(step.kernels)
     assert all(min(samples) > 0 for samples in found["samples"].values())
@@ -173,7 +155,7 @@ def test_a_worker_times_all_kernels_of_a_step():
 
 def test_a_kernel_finds_none_of_what_the_one_before_it_wrote():
     """They share their outputs, and what one leaves out must not be right by another's numbers."""
-    [step] = steps_of(hand_placed(function_of(nn.relu(dense()))))
+    [step] = steps_of(nn.relu(dense()))
     for kernel in step.kernels:
         runs = get_backend("dnnl").kernel_runs(step.text, kernel, 0)
         result = runs.arrays[-1]

@@ -7,27 +7,11 @@ import math
 import numpy as np
 import pytest
 import tvm
-from kernel_choices import chosen, deployed_by_placement, trial_timing
-from onednn_nets import (
-    assert_close,
-    build,
-    constant,
-    function_of,
-    hand_placed,
-    plan_of,
-    random_inputs,
-    reference,
-    run,
-)
+from kernel_choices import chosen, deployed_by_placement, plan_with, trial_timing
+from onednn_nets import constant, function_of, hand_placed, plan_of, random_inputs, reference
 from tvm import relay
 from tvm.relay import collage
-from tvm.relay.collage.costs.kernel import (
-    choices_of,
-    for_candidates,
-    of_others,
-    part_with_kernels,
-    with_kernels,
-)
+from tvm.relay.collage.costs.kernel import choices_of, for_candidates, of_others, part_with_kernels
 from tvm.relay.collage.estimators.kernel_choice import choose_kernels
 from tvm.relay.collage.estimators.session import open_session
 from tvm.relay.collage.exec.pool import Job
@@ -88,24 +72,27 @@ BODIES = {
 }
 
 
-def layout_step(mod):
-    [step] = [step for step in steps_of_part(mod["dnnl_part"]) if step.kernels == LAYOUTS]
+def part_of(body):
+    return hand_placed(function_of(body))["dnnl_part"]
+
+
+def layout_step(body):
+    [step] = [step for step in steps_of_part(part_of(body)) if step.kernels == LAYOUTS]
     return step
+
+
+def wanted_of(body):
+    function = function_of(body)
+    return reference(function, random_inputs(function))
 
 
 @pytest.mark.parametrize("name", BODIES)
 def test_each_layout_computes_the_same(name):
-    function = function_of(BODIES[name]())
-    mod = hand_placed(function)
-    inputs = random_inputs(function)
-    wanted = reference(function_of(BODIES[name]()), inputs)
-    step = layout_step(mod)
-    plans = {}
+    body = BODIES[name]()
+    step, wanted, plans = layout_step(body), wanted_of(body), {}
     for layout in LAYOUTS:
         choice = chosen(step, layout)
-        library = build(with_kernels(mod, [choice]))
-        assert_close(run(library, inputs), wanted)
-        plans[layout] = plan_of(library)
+        plans[layout] = plan_with(body, [choice], wanted)
         assert plans[layout].count(f"{step.label}: {choice.times()}") == 1
         convs = [line for line in plans[layout].splitlines() if line.startswith("conv ")]
         assert convs and not any("(reference code)" in line for line in convs)
@@ -115,90 +102,72 @@ def test_each_layout_computes_the_same(name):
 
 def test_a_layout_for_all_spares_the_reorders_between():
     """In blocks none is left but those of the inputs and outputs, which are plain."""
-    function = function_of(block())
-    mod = hand_placed(function)
-    library = build(with_kernels(mod, [chosen(layout_step(mod), "blocked")]))
-    run(library, random_inputs(function))
-    steps = [line.split()[0] for line in plan_of(library).splitlines() if " by " in line]
+    plan = plan_with(block(), [chosen(layout_step(block()), "blocked")])
+    steps = [line.split()[0] for line in plan.splitlines() if " by " in line]
     first, last = steps.index("conv"), len(steps) - steps[::-1].index("conv")
     assert steps[first:last] == ["conv"] * 3
 
 
 def test_one_convolution_has_nobody_to_agree_with():
-    alone = hand_placed(function_of(nn.relu(conv(relay.var("x", shape=(1, 16, 8, 8)), 32))))
-    assert all(step.kernels != LAYOUTS for step in steps_of_part(alone["dnnl_part"]))
+    alone = part_of(nn.relu(conv(relay.var("x", shape=(1, 16, 8, 8)), 32)))
+    assert all(step.kernels != LAYOUTS for step in steps_of_part(alone))
 
 
 def test_a_choice_is_of_the_whole_part_alone():
     """A part of fewer convolutions is another one, and has no word of it in its function."""
-    whole = hand_placed(function_of(block()))
-    choice = chosen(layout_step(whole), "blocked")
-    assert choices_of(whole["dnnl_part"], [choice]) == [choice]
+    choice = chosen(layout_step(block()), "blocked")
+    assert choices_of(part_of(block()), [choice]) == [choice]
     assert for_candidates([choice])[0].kernel == "blocked"
-    other = hand_placed(function_of(block(channels=64)))
+    other = block(channels=64)
     assert layout_step(other).key != choice.step
-    function = function_of(block(channels=64))
-    library = build(with_kernels(other, [choice]))
-    run(library, random_inputs(function))
-    assert " in blocks" not in plan_of(library)
+    assert " in blocks" not in plan_with(other, [choice])
 
 
 def test_smaller_parts_take_over_the_layouts_that_were_chosen():
     """A part of a mix runs as the same steps do in the backend's own plan, a lone convolution
     as oneDNN prefers: nobody else is there to agree with."""
-    whole = hand_placed(function_of(block()))
-    steps = steps_of_part(whole["dnnl_part"])
+    steps = steps_of_part(part_of(block()))
     choices = [
         chosen(step, "blocked" if step.kernels == LAYOUTS else step.kernels[0]) for step in steps
     ]
     [others] = of_others(steps, choices)
     assert (others.kernel, others.sizes, others.backend) == ("blocked", (), "dnnl")
-    data = relay.var("x", shape=(1, 32, 10, 10))
-    smaller = nn.relu(conv(nn.relu(conv(data, 32)), 32, window=3, groups=2, seed=2))
-    for body, is_blocked in ((smaller, True), (nn.relu(conv(data, 32)), False)):
-        function = function_of(body)
-        inputs = random_inputs(function)
-        library = build(with_kernels(hand_placed(function), for_candidates([*choices, others])))
-        assert_close(run(library, inputs), reference(function_of(body), inputs))
-        assert (" in blocks of " in plan_of(library)) == is_blocked
+    alone = nn.relu(conv(relay.var("x", shape=(1, 32, 10, 10)), 32))
+    smaller = nn.relu(conv(alone, 32, window=3, groups=2, seed=2))
+    for body, is_blocked in ((smaller, True), (alone, False)):
+        plan = plan_with(body, for_candidates([*choices, others]), wanted_of(body))
+        assert (" in blocks of " in plan) == is_blocked
 
 
 def test_a_part_that_was_timed_keeps_its_own_layouts():
-    whole = hand_placed(function_of(block()))
-    step = layout_step(whole)
+    step = layout_step(block())
     [others] = of_others([step], [chosen(step, "blocked")])
-    own = chosen(step, "channels last")
-    library = build(with_kernels(whole, [own, others]))
-    run(library, random_inputs(function_of(block())))
-    plan = plan_of(library)
+    plan = plan_with(block(), [chosen(step, "channels last"), others])
     assert " with channels last" in plan and " in blocks" not in plan
 
 
 def test_layouts_are_timed_by_the_kernels_that_were_chosen_for_the_steps():
     """So a trial of layouts runs what is deployed, and is another one with other kernels."""
-    body = lambda: block(groups=1)  # noqa: E731
-    whole = hand_placed(function_of(body()))
-    steps = steps_of_part(whole["dnnl_part"])
+    part = part_of(block(groups=1))
+    steps = steps_of_part(part)
     [window] = [step for step in steps if any("winograd" in name for name in step.kernels)]
     [winograd] = [name for name in window.kernels if name.startswith("winograd")]
     own = chosen(window, winograd if window.kernels[0] != winograd else window.kernels[1])
-    said = steps_of_part(part_with_kernels(whole["dnnl_part"], [own]))
+    said = steps_of_part(part_with_kernels(part, [own]))
     assert [step.key for step in steps if not step.is_last] == [
         step.key for step in said if not step.is_last
     ]
     [before], [after] = ([step for step in each if step.is_last] for each in (steps, said))
     assert before.key != after.key and before.label == after.label
     assert own.kernel in after.text and "kernel" not in before.text.replace("kernel_layout", "")
-    library = build(with_kernels(whole, [own, chosen(after, "blocked")]))
-    run(library, random_inputs(function_of(body())))
-    plan = plan_of(library)
+    plan = plan_with(block(groups=1), [own, chosen(after, "blocked")])
     assert (" by winograd:" in plan) == own.kernel.startswith("winograd") and " in blocks" in plan
     found = time_kernels("dnnl", after.text, list(after.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
 
 def test_a_layout_that_is_none_is_refused():
-    description = json.loads(layout_step(hand_placed(function_of(block()))).text)
+    description = json.loads(layout_step(block()).text)
     description["nodes"][0]["strings"]["layout"] = "sideways"
     shapes = [description["shapes"][tensor] for tensor in description["constants"]]
     arrays = [tvm.nd.array(np.zeros(shape, "float32")) for shape in shapes]
@@ -208,7 +177,7 @@ def test_a_layout_that_is_none_is_refused():
 
 
 def test_a_worker_times_each_layout():
-    step = layout_step(hand_placed(function_of(gated())))
+    step = layout_step(gated())
     found = time_kernels("dnnl", step.text, list(step.kernels), trial_timing(1 << 20, 0.01))
     assert found["failed"] == {} and set(found["samples"]) == set(LAYOUTS)
 
@@ -225,7 +194,7 @@ def test_what_was_chosen_is_deployed_and_replayed_without_measuring(tmp_path):
 
 def test_layouts_are_measured_once_and_then_known(tmp_path, monkeypatch):
     """The second build of a model finds its part's layouts in the store."""
-    part = hand_placed(function_of(gated()))["dnnl_part"]
+    part = part_of(gated())
     options = collage.CollageOptions(store=str(tmp_path / "store"), progress="quiet")
     jobs: list[Job] = []
     measure = MeasuredCostEstimator.run_measuring

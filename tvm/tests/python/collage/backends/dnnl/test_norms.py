@@ -4,15 +4,14 @@
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import check, constant, function_of, hand_placed, table_composites, var
+from onednn_nets import check_all, constant, function_of, hand_placed, table_composites, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, greedy_partition
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 
+nn = relay.nn
 ROWS, COLUMNS = (2, 5), 12
 EPSILON = relay.const(1e-5)
-
-
 X = var("x", *ROWS, COLUMNS)
 
 
@@ -79,36 +78,44 @@ def lowered(body):
     return [n.op for n in lower_function(hand_placed(function_of(body))["dnnl_part"]).nodes]
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_spellings_become_one_primitive(name):
-    assert lowered(FOUND[name]) == ["layer_norm"]
-    plan = check(FOUND[name])
-    assert "layer_norm" in plan and "ref:" not in plan and "binary" not in plan
+READ_ELSEWHERE = normalised(X)
+LARGE = np.random.default_rng(0).standard_normal((*ROWS, COLUMNS)).astype("float32") + 1e3
+# Of which a part is a norm: its primitives.
+AROUND = {
+    "what is read elsewhere is kept": (relay.exp(READ_ELSEWHERE) + scaled(READ_ELSEWHERE), None),
+    "a shift before the scale": (
+        (normalised(X) + constant(2, COLUMNS)) * constant(1, COLUMNS), ["layer_norm", "binary"],
+    ),
+    "a shift of rows": (normalised(X) + constant(2, ROWS[1], 1), ["layer_norm", "binary"]),
+    "one number": (normalised(X) * relay.const(2.0), ["layer_norm", "eltwise"]),
+    # The variance is that of the differences, not a difference of squares.
+    "large values": (scaled(normalised(nn.relu(X + relay.const(LARGE)))), None),
+    "of two results": (relay.Tuple([scaled(normalised(X)), mean_of(X)]), None),
+}  # fmt: skip
+SINGLE = NOT_FOUND | {
+    "variance": variance_op(X, 1),
+    "variance of two axes": relay.variance(X, axis=[0, 2]),
+    # Numbers of axes that the primitive lacks.
+    "one axis": normalised(var("x", 6)),
+    "six axes": normalised(var("x", 1, 2, 1, 2, 1, 6)),
+}
 
 
-@pytest.mark.parametrize("name", NOT_FOUND)
-def test_look_alikes_stay_single_ops(name):
-    assert "layer_norm" not in lowered(NOT_FOUND[name])
-    check(NOT_FOUND[name])
+def test_spellings_become_one_primitive():
+    for name, plan in check_all(FOUND).items():
+        assert lowered(FOUND[name]) == ["layer_norm"]
+        assert "layer_norm" in plan and "ref:" not in plan and "binary" not in plan, name
 
 
-def test_what_is_read_elsewhere_is_kept():
-    value = normalised(X)
-    assert lowered(relay.exp(value) + scaled(value)).count("layer_norm") == 1
-    check(relay.exp(value) + scaled(value))
-    check(relay.Tuple([scaled(normalised(X)), mean_of(X)]))
+def test_look_alikes_stay_single_ops():
+    assert all("layer_norm" not in lowered(body) for body in SINGLE.values())
+    check_all(SINGLE)
 
 
-def test_a_shift_before_the_scale_is_not_the_norms():
-    body = (normalised(X) + constant(2, COLUMNS)) * constant(1, COLUMNS)
-    assert lowered(body) == ["layer_norm", "binary"]
-    check(body)
-
-
-def test_a_row_shift_or_one_number_is_not_a_column():
-    assert lowered(normalised(X) + constant(2, ROWS[1], 1)) == ["layer_norm", "binary"]
-    assert lowered(normalised(X) * relay.const(2.0)) == ["layer_norm", "eltwise"]
-    check(normalised(X) + constant(2, ROWS[1], 1))
+def test_what_surrounds_a_norm_is_none_of_it():
+    for body, ops in AROUND.values():
+        assert lowered(body).count("layer_norm") == 1 and ops in (None, lowered(body))
+    check_all({name: body for name, (body, _) in AROUND.items()})
 
 
 def test_a_column_of_more_axes_than_the_rows_is_not_the_norms():
@@ -117,24 +124,6 @@ def test_a_column_of_more_axes_than_the_rows_is_not_the_norms():
     assert lowered(rows * constant(1, 1, COLUMNS)) == ["layer_norm"]
     with pytest.raises(UnsupportedOpError, match="multiply: shape of the first operand"):
         lowered(rows * constant(1, 1, 1, COLUMNS))
-
-
-@pytest.mark.parametrize("shape", [(6,), (1, 2, 1, 2, 1, 6)])
-def test_numbers_of_axes_that_the_primitive_lacks_stay_single_ops(shape):
-    body = normalised(var("x", *shape))
-    assert "layer_norm" not in lowered(body)
-    check(body)
-
-
-def test_large_values_keep_their_precision():
-    """The variance is that of the differences, not a difference of squares."""
-    x = np.random.default_rng(0).standard_normal((*ROWS, COLUMNS)).astype("float32") + 1e3
-    check(scaled(normalised(relay.nn.relu(X + relay.const(x)))))
-
-
-def test_variance_by_itself():
-    check(variance_op(X, 1))
-    check(relay.variance(X, axis=[0, 2]))
 
 
 def test_unbiased_variance_stays_on_tvm():

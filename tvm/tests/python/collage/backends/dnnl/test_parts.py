@@ -3,7 +3,7 @@
 once for all others; nobody writes over a part that is still read."""
 
 import pytest
-from onednn_nets import check, constant
+from onednn_nets import check, check_all, constant
 from tvm import relay
 from tvm.relay import nn
 
@@ -48,56 +48,82 @@ def images(name, batch=1):
     return relay.var(name, shape=(batch, 16, 9, 9))
 
 
-@pytest.mark.parametrize("count", [1, 2, 4])
-def test_attention_reads_its_projections_where_they_lie(count):
-    """Of one head, too, whose single product oneDNN has by other kernels: some of these take a part
-    for the beginning of its tensor."""
-    parts = relay.split(projections(), 3, axis=-1)
-    plan = check(attention(*(heads(part, count) for part in parts)))
-    assert reorders(plan) == 0, plan
-
-
-@pytest.mark.parametrize("transpose_b", [True, False])
-@pytest.mark.parametrize("of_constant", [False, True])
-def test_a_single_product_of_parts(transpose_b, of_constant):
-    """A part that is not the first one, as either operand, of activations and of a constant."""
-    _, rows, columns = relay.split(projections(), 3, axis=-1)
-    if of_constant:
-        _, columns = relay.split(constant(3, TOKENS, 2 * CHANNELS), 2, axis=-1)
-    if not transpose_b:
-        columns = relay.transpose(columns, (1, 0))
-    left, right = (relay.expand_dims(each, 0) for each in (rows, columns))
-    check(nn.batch_matmul(left, right, transpose_b=transpose_b))
-
-
-def test_parts_of_axes_in_another_order():
+def in_another_order():
     """As vision transformers are exported: the three lie behind the tokens, and are moved first."""
     apart = relay.reshape(projections(), (TOKENS, 3, HEADS, WIDTH))
     moved = relay.transpose(apart, (1, 2, 0, 3))
-    three = [relay.squeeze(part, [0]) for part in relay.split(moved, 3, axis=0)]
-    plan = check(attention(*three))
-    assert reorders(plan) == 0, plan
+    return attention(*(relay.squeeze(part, [0]) for part in relay.split(moved, 3, axis=0)))
 
 
-def test_readers_that_want_no_gaps_share_one_copy():
-    first, second = relay.split(projections(2), 2, axis=-1)
-    plan = check(relay.concatenate([relay.tanh(first) + relay.exp(first), second], axis=0))
-    assert reorders(plan) == 2, plan
+def behind_a_convolution():
+    part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
+    return conv(relay.multiply(nn.relu(conv(images("y"), 32, 3, 2)), part), 32, 3, 3)
 
 
-@pytest.mark.parametrize("width", [4, 32])
-@pytest.mark.parametrize("order", [(2, 1), (1, 2), (1, 0)])
-def test_parts_of_which_none_is_the_first_are_joined(order, width):
+def of_a_part():
+    whole = relay.reshape(projections(4), (TOKENS, 4, CHANNELS))
+    inner = relay.strided_slice(whole, [1, 1, 4], [5, 3, 12])
+    return relay.tanh(relay.strided_slice(inner, [0, 1, 0], [4, 2, 8]))
+
+
+def of_a_constant():
+    """Packed when the plan is made."""
+    both = constant(4, 2, HEADS, WIDTH, TOKENS)
+    one = relay.squeeze(relay.strided_slice(both, [1, 0, 0, 0], [2, HEADS, WIDTH, TOKENS]), [0])
+    x = relay.var("x", shape=(HEADS, TOKENS, WIDTH))
+    return nn.batch_matmul(x, one, transpose_b=False)
+
+
+QUERIES = relay.split(projections(), 3, axis=-1)
+FIRST, SECOND = relay.split(projections(2), 2, axis=-1)
+# An expression, and how often its plan copies into another layout or place.
+COPIES = {
+    # Of one head, too, whose single product oneDNN has by other kernels: some of these take a part
+    # for the beginning of its tensor.
+    **{
+        f"attention of {count}": (attention(*(heads(part, count) for part in QUERIES)), 0)
+        for count in (1, 2, 4)
+    },
+    "axes in another order": (in_another_order(), 0),
+    "readers that want no gaps share one copy": (
+        relay.concatenate([relay.tanh(FIRST) + relay.exp(FIRST), SECOND], axis=0), 2,
+    ),
+    "a part that is a result": (relay.Tuple([FIRST, SECOND]), 2),
+    # Of both inputs, of the part, of the result.
+    "a part behind a convolution": (behind_a_convolution(), 4),
+    "a part of a part": (of_a_part(), 1),
+    "a part of a constant": (of_a_constant(), 0),
+}  # fmt: skip
+
+
+def test_copies_of_parts():
+    plans = check_all({name: body for name, (body, _) in COPIES.items()})
+    found = {name: reorders(plan) for name, plan in plans.items()}
+    assert found == {name: count for name, (_, count) in COPIES.items()}
+
+
+def test_a_single_product_of_parts():
+    """A part that is not the first one, as either operand, of activations and of a constant."""
+    _, rows, columns = relay.split(projections(), 3, axis=-1)
+    _, fixed = relay.split(constant(3, TOKENS, 2 * CHANNELS), 2, axis=-1)
+    bodies, left = {}, relay.expand_dims(rows, 0)
+    for name, right in (("activations", columns), ("constant", fixed)):
+        bodies[name] = nn.batch_matmul(left, relay.expand_dims(right, 0))
+        turned = relay.expand_dims(relay.transpose(right, (1, 0)), 0)
+        bodies[f"{name}, transposed"] = nn.batch_matmul(left, turned, transpose_b=False)
+    check_all(bodies)
+
+
+def test_parts_of_which_none_is_the_first_are_joined():
     """Dense ones, in small pieces and in large ones."""
-    parts = relay.split(relay.tanh(relay.var("x", shape=(3, 8, width))), 3, axis=0)
-    check(relay.negative(relay.concatenate([parts[i] for i in order], axis=0)))
-    check(relay.negative(relay.concatenate([parts[i] for i in order], axis=2)))
-
-
-def test_a_part_that_is_a_result_is_copied_once():
-    first, second = relay.split(projections(2), 2, axis=-1)
-    plan = check(relay.Tuple([first, second]))
-    assert reorders(plan) == 2, plan
+    bodies = {}
+    for width in (4, 32):
+        parts = relay.split(relay.tanh(relay.var("x", shape=(3, 8, width))), 3, axis=0)
+        for order in [(2, 1), (1, 2), (1, 0)]:
+            for axis in (0, 2):
+                joined = relay.concatenate([parts[i] for i in order], axis=axis)
+                bodies[f"{width} {order} {axis}"] = relay.negative(joined)
+    check_all(bodies)
 
 
 def test_a_convolution_reads_a_part_by_one_copy_into_its_layout():
@@ -119,13 +145,6 @@ def test_a_binary_step_takes_a_part_in_the_other_operand_s_layout(part_first):
     assert before.count("reorder") == 3, steps  # of both inputs, of the part
 
 
-def test_a_part_behind_a_convolution_is_copied_once():
-    part = relay.strided_slice(conv(images("x"), 64, 1, 1), [0, 32, 0, 0], [1, 64, 9, 9])
-    out = relay.multiply(nn.relu(conv(images("y"), 32, 3, 2)), part)
-    plan = check(conv(out, 32, 3, 3))
-    assert reorders(plan) == 4, plan  # of both inputs, of the part, of the result
-
-
 def test_the_first_images_of_a_batch_lie_together():
     """They are no part, and neither is what is written over them."""
     first = relay.strided_slice(conv(images("x", 4), 32, 1, 1), [0, 0, 0, 0], [2, 32, 9, 9])
@@ -134,37 +153,20 @@ def test_the_first_images_of_a_batch_lie_together():
     assert steps[-3:] == ["conv", "pool", "reorder"], steps
 
 
-@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
-def test_nobody_writes_over_a_part_that_is_read_later(order):
+def test_nobody_writes_over_a_part_that_is_read_later():
     """The product reads both parts in place, after functions have read copies of them."""
-    parts = [heads(part) for part in relay.split(relay.exp(projections(2)), 2, axis=-1)]
-    first, second = (parts[i] for i in order)
-    changed = relay.tanh(first)
-    scores = nn.batch_matmul(first, second, transpose_b=True)
-    check(relay.Tuple([changed, relay.log(second), relay.negative(scores)]))
-
-
-def test_a_sum_is_not_written_over_a_part():
+    bodies = {}
+    for order in [(0, 1), (1, 0)]:
+        parts = [heads(part) for part in relay.split(relay.exp(projections(2)), 2, axis=-1)]
+        first, second = (parts[i] for i in order)
+        scores = nn.batch_matmul(first, second, transpose_b=True)
+        changed = [relay.tanh(first), relay.log(second), relay.negative(scores)]
+        bodies[str(order)] = relay.Tuple(changed)
     whole = relay.exp(projections(2))
     first, second = relay.split(whole, 2, axis=-1)
     out = nn.dense(relay.var("y", shape=(TOKENS, 5)), constant(3, CHANNELS, 5)) + first
-    check(relay.Tuple([out, relay.negative(second), relay.log(whole)]))
-
-
-def test_a_part_of_a_part():
-    whole = relay.reshape(projections(4), (TOKENS, 4, CHANNELS))
-    inner = relay.strided_slice(whole, [1, 1, 4], [5, 3, 12])
-    rows = relay.strided_slice(inner, [0, 1, 0], [4, 2, 8])
-    plan = check(relay.tanh(rows))
-    assert reorders(plan) == 1, plan
-
-
-def test_parts_of_constants_are_packed_when_the_plan_is_made():
-    both = constant(4, 2, HEADS, WIDTH, TOKENS)
-    one = relay.squeeze(relay.strided_slice(both, [1, 0, 0, 0], [2, HEADS, WIDTH, TOKENS]), [0])
-    x = relay.var("x", shape=(HEADS, TOKENS, WIDTH))
-    plan = check(nn.batch_matmul(x, one, transpose_b=False))
-    assert reorders(plan) == 0, plan
+    bodies["a sum"] = relay.Tuple([out, relay.negative(second), relay.log(whole)])
+    check_all(bodies)
 
 
 def test_each_number_of_a_rolled_image_is_copied_once_for_each_axis():

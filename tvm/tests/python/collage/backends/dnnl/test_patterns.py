@@ -15,6 +15,7 @@ from onednn_nets import (
     reference,
     run,
     table_composites,
+    typed,
     var,
 )
 from tvm import relay
@@ -109,7 +110,7 @@ def sums_of_convs(graph):
 
 
 def test_a_sum_of_two_convolutions_is_offered_to_either():
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(conv_bias_sum_relu())))
+    mod = typed(conv_bias_sum_relu())
     targets = [tvm.target.Target(name) for name in ("llvm", "dnnl")]
     offered = {
         tuple(sorted(candidate.sub_graph.inside))
@@ -189,7 +190,7 @@ def test_op_predicates():
     takes = get_backend("dnnl").op_predicates
 
     def call(expr):
-        mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(expr)))
+        mod = typed(expr)
         return mod["main"].body
 
     assert takes["nn.max_pool2d"](call(nn.max_pool2d(X, (2, 2))))
@@ -238,7 +239,7 @@ REFUSED = {
 @pytest.mark.parametrize("rule", REFUSED)
 def test_refusals_say_why(rule):
     body, reason = REFUSED[rule]
-    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))
+    mod = typed(body)
     rows = [row for row in collage.refusals(mod, ["llvm", "dnnl"]) if row.rule == rule]
     assert rows and all(reason in row.reason for row in rows)
 

@@ -3,7 +3,7 @@
 
 import numpy as np
 import pytest
-from onednn_nets import check, constant, function_of, hand_placed
+from onednn_nets import check_all, constant, function_of, hand_placed
 from tvm import relay
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
 from tvm.relay.collage.backends.dnnl.kernels import kernel_steps
@@ -34,28 +34,23 @@ def channels_last():
 
 # What follows a step of 1 is taken in; what follows a larger one runs behind.
 POINTS = {
-    "as generators begin": lambda: nn.relu(
-        square(100, 32) * constant(2, 32, 1, 1) + constant(3, 32, 1, 1)
-    ),
-    "a batch": lambda: nn.bias_add(square(batch=5), constant(2, 5)),
-    "one channel to one": lambda: square(1, 1),
-    "strides": lambda: nn.relu(nn.bias_add(square(strides=(2, 3)), constant(2, 5))),
-    "padding": lambda: nn.bias_add(square(padding=(1, 0, 2, 1)), constant(2, 5)),
-    "padding to one number": lambda: square(kernel=3, padding=(1, 1)),
-    "output padding inside": lambda: square(strides=(2, 2), padding=(1, 1), output_padding=(1, 1)),
-    "line": lambda: nn.conv1d_transpose(
-        image(6, 1), constant(1, 6, 5, 4), channels=5, kernel_size=(4,)
-    ),
-    "volume": lambda: nn.conv3d_transpose(
+    "as generators begin": nn.relu(square(100, 32) * constant(2, 32, 1, 1) + constant(3, 32, 1, 1)),
+    "a batch": nn.bias_add(square(batch=5), constant(2, 5)),
+    "one channel to one": square(1, 1),
+    "strides": nn.relu(nn.bias_add(square(strides=(2, 3)), constant(2, 5))),
+    "padding": nn.bias_add(square(padding=(1, 0, 2, 1)), constant(2, 5)),
+    "padding to one number": square(kernel=3, padding=(1, 1)),
+    "output padding inside": square(strides=(2, 2), padding=(1, 1), output_padding=(1, 1)),
+    "line": nn.conv1d_transpose(image(6, 1), constant(1, 6, 5, 4), channels=5, kernel_size=(4,)),
+    "volume": nn.conv3d_transpose(
         image(4, 1, 1, 1), constant(1, 4, 3, 2, 3, 1), channels=3, kernel_size=(2, 3, 1)
     ),
 }
 
 
-@pytest.mark.parametrize("name", POINTS)
-def test_a_point_is_a_dense_layer(name):
-    plan = check(POINTS[name]())
-    assert plan.count("inner_product") == 1 and "deconv" not in plan
+def test_a_point_is_a_dense_layer():
+    for name, plan in check_all(POINTS).items():
+        assert plan.count("inner_product") == 1 and "deconv" not in plan, name
 
 
 def test_channels_last_by_numpy():
@@ -71,24 +66,21 @@ def test_channels_last_by_numpy():
 
 
 OTHERS = {
-    "more than a point": lambda: square(rows=2),
-    "numbers beyond the window": lambda: square(strides=(2, 2), output_padding=(1, 1)),
-    "weights of the caller": lambda: conv2d(
-        image(6, 1, 1), relay.var("w", shape=(6, 5, 4, 4)), 5, (4, 4)
-    ),
-    "a sum": lambda: square() + relay.var("y", shape=(1, 5, 4, 4)),
+    "more than a point": square(rows=2),
+    "numbers beyond the window": square(strides=(2, 2), output_padding=(1, 1)),
+    "weights of the caller": conv2d(image(6, 1, 1), relay.var("w", shape=(6, 5, 4, 4)), 5, (4, 4)),
+    "a sum": square() + relay.var("y", shape=(1, 5, 4, 4)),
 }
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_others_stay_convolutions(name):
-    assert "deconv" in check(OTHERS[name]())
+def test_others_stay_convolutions():
+    assert all("deconv" in plan for plan in check_all(OTHERS).values())
 
 
-@pytest.mark.parametrize("make", [POINTS["padding"], POINTS["a batch"]])
-def test_what_was_measured_for_a_point_is_found_for_its_part(make):
+@pytest.mark.parametrize("name", ["padding", "a batch"])
+def test_what_was_measured_for_a_point_is_found_for_its_part(name):
     """By sizes that its function has, of which the lowered weights are none."""
-    function = hand_placed(function_of(make()))["dnnl_part"]
+    function = hand_placed(function_of(POINTS[name]))["dnnl_part"]
     [step] = kernel_steps(lower_function(function))
     choice = KernelChoice("dnnl", step.key, step.label, tuple(step.sizes), step.kernels[-1], ())
     assert choices_of(function, [choice]) == [choice]

@@ -4,8 +4,7 @@
 import re
 
 import numpy as np
-import pytest
-from onednn_nets import check, constant
+from onednn_nets import check, check_all, constant
 from tvm import relay
 
 nn = relay.nn
@@ -55,19 +54,6 @@ def test_residual_blocks_sum_in_place():
     assert plan.count("reorder") <= 2, plan
 
 
-def test_summand_that_is_needed_later():
-    x = relay.var("x", shape=(1, 16, 9, 9))
-    stem = nn.relu(conv(x, 1, 16, 16))
-    out = relay.add(conv(stem, 2, 16, 16), stem)
-    check(relay.multiply(out, stem))
-
-
-def test_summand_that_is_an_output_too():
-    x = relay.var("x", shape=(1, 16, 9, 9))
-    stem = nn.relu(conv(x, 1, 16, 16))
-    check(relay.Tuple([relay.add(conv(stem, 2, 16, 16), stem), stem]))
-
-
 # Slices that begin where their source does: shape, last index of the slice.
 PREFIXES = {
     "rows": ((4, 8), (2, 8)),
@@ -81,90 +67,73 @@ def both(a, b):
     return relay.concatenate([relay.reshape(a, (-1,)), relay.reshape(b, (-1,))], axis=0)
 
 
-@pytest.mark.parametrize("name", PREFIXES)
-def test_a_prefix_and_its_source_do_not_overwrite_each_other(name):
-    shape, end = PREFIXES[name]
-    whole = relay.exp(relay.var("x", shape=shape))
-    part = relay.strided_slice(whole, [0] * len(shape), end)
-    check(both(part, relay.tanh(whole)))
-    check(both(relay.tanh(part), whole))
-    check(both(relay.tanh(part), relay.log(whole)))
+def test_a_prefix_and_its_source_do_not_overwrite_each_other():
+    bodies = {}
+    for name, (shape, end) in PREFIXES.items():
+        whole = relay.exp(relay.var("x", shape=shape))
+        part = relay.strided_slice(whole, [0] * len(shape), end)
+        bodies[name] = both(part, relay.tanh(whole))
+        bodies[f"{name}, changed"] = both(relay.tanh(part), whole)
+        bodies[f"{name}, both changed"] = both(relay.tanh(part), relay.log(whole))
+        if name == "rows":  # a sum onto the part
+            out = nn.dense(relay.var("y", shape=(2, 5)), constant(1, 8, 5)) + part
+            bodies["sum"] = both(out, whole)
+    check_all(bodies)
 
 
-def test_a_sum_onto_a_prefix_leaves_its_source():
-    whole = relay.exp(relay.var("x", shape=(4, 8)))
-    part = relay.strided_slice(whole, [0, 0], [2, 8])
-    out = nn.dense(relay.var("y", shape=(2, 5)), constant(1, 8, 5)) + part
-    check(both(out, whole))
-
-
-def test_branches_and_concatenation():
-    x = relay.var("x", shape=(1, 16, 12, 12))
-    stem = nn.relu(conv(x, 1, 32, 16))
-    branches = [
+def branches():
+    stem = nn.relu(conv(relay.var("x", shape=(1, 16, 12, 12)), 1, 32, 16))
+    parts = [
         nn.relu(conv(stem, 2, 16, 32, 1)),
         nn.relu(conv(nn.relu(conv(stem, 3, 8, 32, 1)), 4, 24, 8)),
         nn.relu(conv(nn.max_pool2d(stem, (3, 3), padding=(1, 1)), 5, 8, 32, 1)),
     ]
-    check(nn.relu(conv(relay.concatenate(branches, axis=1), 6, 16, 48)))
+    return nn.relu(conv(relay.concatenate(parts, axis=1), 6, 16, 48))
 
 
-def test_odd_channel_counts():
+def odd_channel_counts():
     x = relay.var("x", shape=(1, 3, 15, 15))
-    out = nn.relu(conv(x, 1, 13, 3))
-    out = nn.relu(conv(out, 2, 21, 13))
-    check(relay.add(out, conv(x, 3, 21, 3)))
+    out = nn.relu(conv(nn.relu(conv(x, 1, 13, 3)), 2, 21, 13))
+    return relay.add(out, conv(x, 3, 21, 3))
 
 
-def test_squeeze_and_excite():
-    x = relay.var("x", shape=(1, 16, 12, 12))
-    stem = nn.relu(conv(x, 1, 16, 16))
+def squeeze_and_excite():
+    stem = nn.relu(conv(relay.var("x", shape=(1, 16, 12, 12)), 1, 16, 16))
     gate = nn.relu(conv(nn.global_avg_pool2d(stem), 2, 4, 16, 1))
     gate = relay.sigmoid(conv(gate, 3, 16, 4, 1))
-    check(conv(relay.multiply(stem, gate), 4, 24, 16, 1))
+    return conv(relay.multiply(stem, gate), 4, 24, 16, 1)
 
 
-def test_classifier_head():
-    x = relay.var("x", shape=(2, 16, 7, 7))
-    out = nn.batch_flatten(nn.global_avg_pool2d(nn.relu(conv(x, 1, 32, 16))))
-    out = nn.bias_add(nn.dense(out, constant(2, 10, 32)), constant(3, 10))
-    check(nn.softmax(out))
+def classifier_head():
+    image = nn.relu(conv(relay.var("x", shape=(2, 16, 7, 7)), 1, 32, 16))
+    out = nn.dense(nn.batch_flatten(nn.global_avg_pool2d(image)), constant(2, 10, 32))
+    return nn.softmax(nn.bias_add(out, constant(3, 10)))
 
 
-def test_flatten_of_an_image():
-    x = relay.var("x", shape=(2, 16, 7, 7))
-    out = nn.batch_flatten(nn.relu(conv(x, 1, 20, 16)))
-    check(nn.dense(out, constant(2, 10, 980)))
+def flattened_image():
+    image = nn.relu(conv(relay.var("x", shape=(2, 16, 7, 7)), 1, 20, 16))
+    return nn.dense(nn.batch_flatten(image), constant(2, 10, 980))
 
 
-def test_attention():
-    x = relay.var("x", shape=(8, 16))
-
-    def heads(seed):
-        out = relay.reshape(nn.dense(x, constant(seed, 16, 16)), (8, 2, 8))
-        return relay.transpose(out, (1, 0, 2))
-
-    scores = nn.batch_matmul(heads(1), heads(2)) * relay.const(0.35)
-    mixed = nn.batch_matmul(nn.softmax(scores), heads(3), transpose_b=False)
-    out = relay.reshape(relay.transpose(mixed, (1, 0, 2)), (8, 16))
-    check(relay.add(nn.dense(out, constant(4, 16, 16)), x))
-
-
-def test_layer_norm_without_reference_code():
-    x = relay.var("x", shape=(1, 40, 24))
-    centred = x - relay.mean(x, axis=[-1], keepdims=True)
-    variance = relay.mean(centred * centred, axis=[-1], keepdims=True)
-    out = centred * relay.rsqrt(variance + relay.const(1e-5))
-    assert "ref:" not in check(out * constant(1, 24) + constant(2, 24))
-
-
-def test_channels_last_region():
-    x = relay.var("x", shape=(1, 12, 12, 8))
-    out = x
+def channels_last():
+    out = relay.var("x", shape=(1, 12, 12, 8))
+    layouts = dict(data_layout="NHWC", kernel_layout="HWIO")
     for seed in (1, 2):
-        out = nn.conv2d(
-            out, constant(seed, 3, 3, 8, 8), channels=8, kernel_size=(3, 3), padding=1,
-            data_layout="NHWC", kernel_layout="HWIO",
-        )  # fmt: skip
+        attrs = dict(channels=8, kernel_size=(3, 3), padding=1, **layouts)
+        out = nn.conv2d(out, constant(seed, 3, 3, 8, 8), **attrs)
         out = nn.relu(relay.add(out, constant(seed + 10, 8)))
-    check(out)
+    return out
+
+
+def summands():
+    """One that is needed later, and one that is an output, too."""
+    stem = nn.relu(conv(relay.var("x", shape=(1, 16, 9, 9)), 1, 16, 16))
+    total = relay.add(conv(stem, 2, 16, 16), stem)
+    return relay.multiply(total, stem), relay.Tuple([total, stem])
+
+
+def test_regions_of_nets():
+    later, output = summands()
+    nets = (branches, odd_channel_counts, squeeze_and_excite, classifier_head, flattened_image)
+    bodies = {net.__name__: net() for net in (*nets, channels_last)}
+    check_all({**bodies, "a summand needed later": later, "a summand given, too": output})

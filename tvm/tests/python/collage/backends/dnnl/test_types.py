@@ -13,6 +13,7 @@ from onednn_nets import (
     plan_of,
     reference,
     run,
+    typed,
 )
 from tvm import relay
 from tvm.relay import ExprMutator, nn
@@ -24,8 +25,8 @@ get_backend("dnnl")
 needs_bfloat16 = pytest.mark.skipif(not runs_bfloat16(), reason="this CPU has no AVX-512")
 
 
-def typed(body):
-    return relay.transform.InferType()(tvm.IRModule.from_expr(function_of(body)))["main"]
+def main_of(body):
+    return typed(body)["main"]
 
 
 def convolution(activation):
@@ -73,7 +74,7 @@ def in_bfloat16(body):
 @pytest.mark.parametrize("name", NETS)
 def test_bfloat16(name):
     body, primitive = NETS[name]
-    function = typed(body())
+    function = main_of(body())
     inputs = {
         p.name_hint: np.random.default_rng(0)
         .standard_normal([int(d) for d in p.checked_type.shape])
@@ -100,7 +101,7 @@ def test_products_of_bytes_are_exact(data):
     weights = relay.const(rng.integers(-100, 100, (16, 8, 3, 3)).astype("int8"))
     body = nn.conv2d(x, weights, channels=16, kernel_size=(3, 3), out_dtype="int32")
     inputs = {"x": rng.integers(0, 120, (2, 8, 6, 6)).astype(data)}
-    function = typed(body)
+    function = main_of(body)
     (got,) = run(build(hand_placed(function)), inputs)
     (wanted,) = reference(function, inputs)
     np.testing.assert_array_equal(got, wanted)
@@ -110,25 +111,25 @@ def test_products_of_bytes_are_exact(data):
 def test_types_that_no_primitive_has_are_named_with_the_op(dtype):
     x = relay.var("x", shape=(2, 3), dtype=dtype)
     with pytest.raises(UnsupportedOpError, match=f"maximum: dtype={dtype}"):
-        lower_function(typed(relay.maximum(x, relay.var("y", shape=(2, 3), dtype=dtype))))
+        lower_function(main_of(relay.maximum(x, relay.var("y", shape=(2, 3), dtype=dtype))))
 
 
 def test_of_functions_of_bytes_by_themselves_there_is_relu_alone():
     x = relay.var("x", shape=(2, 3), dtype="uint8")
-    assert lower_function(typed(nn.relu(x))).nodes[0].op == "eltwise"
+    assert lower_function(main_of(nn.relu(x))).nodes[0].op == "eltwise"
     with pytest.raises(UnsupportedOpError, match=r"eltwise \(clip\): types uint8 -> uint8"):
-        lower_function(typed(relay.clip(x, 9, 40)))
+        lower_function(main_of(relay.clip(x, 9, 40)))
 
 
 def test_casts_that_round_are_tvms():
     x = relay.var("x", shape=(2, 3))
     for dtype in ("int32", "uint8"):
         with pytest.raises(UnsupportedOpError, match=f"float32 -> {dtype} are not supported"):
-            lower_function(typed(relay.cast(x, dtype)))
+            lower_function(main_of(relay.cast(x, dtype)))
 
 
 def test_without_avx512_bfloat16_is_refused(monkeypatch):
     monkeypatch.setattr("tvm.relay.collage.backends.dnnl.types.runs_bfloat16", lambda: False)
     x = relay.var("x", shape=(2, 3), dtype="bfloat16")
     with pytest.raises(UnsupportedOpError, match="bfloat16 needs AVX-512"):
-        lower_function(typed(nn.softmax(x)))
+        lower_function(main_of(nn.softmax(x)))

@@ -18,6 +18,7 @@ from onednn_nets import (
     build,
     build_with_winograd,
     check,
+    check_all,
     constant,
     function_of,
     hand_placed,
@@ -67,13 +68,16 @@ def conv2d(data, out_channels, kernel=3, padding=1, layout="NCHW", seed=1, group
     )
 
 
-def check_with(winograd, body):
-    """As onednn_nets.check, with the option set."""
-    function = function_of(body)
-    inputs = random_inputs(function)
-    library = build_with_winograd(winograd, function)
-    assert_close(run(library, inputs), reference(function_of(body), inputs))
-    return plan_of(library)
+def check_with(winograd, bodies):
+    """As onednn_nets.check_all, with the option set."""
+    return check_all(bodies, options=f'{{"winograd": "{winograd}"}}')
+
+
+def check_always(bodies, expected=True, kernel="avx"):
+    """Check each expression with the option; whether the kernel runs it is as expected."""
+    plans = check_with("always", bodies)
+    assert [name for name in plans if is_winograd(plans[name], kernel) != expected] == []
+    return plans
 
 
 def is_winograd(plan, kernel="avx"):
@@ -95,20 +99,21 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("image, out_channels, padding", SHAPES)
-def test_shapes(image, out_channels, padding):
-    plan = check_with("always", conv2d(var(*image), out_channels, padding=padding))
-    assert is_winograd(plan, WIDEST)
+def shapes():
+    return {str(row): conv2d(var(*row[0]), row[1], padding=row[2]) for row in SHAPES}
+
+
+def test_shapes():
+    check_always(shapes(), kernel=WIDEST)
+    # Of narrower vectors.
+    check_with("always", {"": conv2d(var(1, 9, 10, 24), 40, layout="NHWC")})
 
 
 @pytest.mark.parametrize("winograd", ["always", "never"])
 def test_channels_last_and_bias(winograd):
     body = nn.bias_add(conv2d(var(1, 12, 11, 32), 64, layout="NHWC"), constant(2, 64), axis=3)
-    assert is_winograd(check_with(winograd, body)) == (winograd == "always")
-
-
-def test_channels_of_narrower_vectors():
-    check_with("always", conv2d(var(1, 9, 10, 24), 40, layout="NHWC"))
+    [plan] = check_with(winograd, {"": body}).values()
+    assert is_winograd(plan) == (winograd == "always")
 
 
 POST_OPS = {
@@ -122,29 +127,26 @@ POST_OPS = {
 }
 
 
-@pytest.mark.parametrize("name", POST_OPS)
-def test_post_ops(name):
+def test_post_ops():
     out = nn.bias_add(conv2d(var(1, 16, 10, 9), 32), constant(2, 32))
-    plan = check_with("always", POST_OPS[name](out))
-    assert is_winograd(plan)
-    assert plan.count(" by ") == 1 + plan.count("reorder by"), "the kernel does all of it"
+    for name, plan in check_always({n: make(out) for n, make in POST_OPS.items()}).items():
+        assert plan.count(" by ") == 1 + plan.count("reorder by"), f"the kernel does all of {name}"
 
 
-@pytest.mark.parametrize("value", [np.inf, np.nan])
 @pytest.mark.parametrize("name", ["relu", "leaky", "clip", "linear"])
-def test_infinity_and_nan_do_not_vanish(name, value):
+def test_infinity_and_nan_do_not_vanish(name):
     """Where the direct kernel has one of them, ours has one of them, and others near it."""
-    body = POST_OPS[name](conv2d(var(1, 16, 12, 12), 16))
-    [image] = random_inputs(function_of(body)).values()
-    image[0, 3, 5, 5] = value
-    results = {}
-    for side in ("always", "never"):
-        [results[side]] = run(build_with_winograd(side, function_of(body)), {"x": image})
-    was = ~np.isfinite(results["never"])
-    assert np.all(~np.isfinite(results["always"])[was])
-    # oneDNN's own relu makes 0 of NaN, and clip a number of both.
-    is_made_a_number = name == "clip" or (name == "relu" and np.isnan(value))
-    assert was.any() != is_made_a_number
+    function = function_of(POST_OPS[name](conv2d(var(1, 16, 12, 12), 16)))
+    [image] = random_inputs(function).values()
+    ours, direct = (build_with_winograd(side, function) for side in ("always", "never"))
+    for value in (np.inf, np.nan):
+        image[0, 3, 5, 5] = value
+        [[got], [wanted]] = (run(library, {"x": image}) for library in (ours, direct))
+        was = ~np.isfinite(wanted)
+        assert np.all(~np.isfinite(got)[was])
+        # oneDNN's own relu makes 0 of NaN, and clip a number of both.
+        is_made_a_number = name == "clip" or (name == "relu" and np.isnan(value))
+        assert was.any() != is_made_a_number
 
 
 FUNCTIONS = {
@@ -154,16 +156,16 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_functions_that_the_kernel_lacks_follow_it(name):
-    plan = check_with("always", FUNCTIONS[name](conv2d(var(1, 32, 10, 9), 32)))
-    assert is_winograd(plan) and f"{name.split()[-1]} by " in plan
+def test_functions_that_the_kernel_lacks_follow_it():
+    bodies = {name: make(conv2d(var(1, 32, 10, 9), 32)) for name, make in FUNCTIONS.items()}
+    for name, plan in check_always(bodies).items():
+        assert f"{name.split()[-1]} by " in plan
 
 
 def test_a_sum_is_added_to_a_summand_of_the_region():
     first = nn.relu(conv2d(var(1, 32, 14, 14), 32, kernel=1, padding=0))
     second = nn.conv2d(first, constant(3, 32, 32, 3, 3), channels=32, kernel_size=(3, 3), padding=1)
-    assert is_winograd(check_with("always", nn.relu(second + first)))
+    check_always({"": nn.relu(second + first)})
 
 
 WITHOUT = {
@@ -178,9 +180,9 @@ WITHOUT = {
 }
 
 
-@pytest.mark.parametrize("name", WITHOUT)
-def test_what_the_kernel_lacks_runs_directly(name):
-    assert not is_winograd(check_with("always", WITHOUT[name](var(1, 32, 12, 12))))
+def test_what_the_kernel_lacks_runs_directly():
+    x = var(1, 32, 12, 12)
+    check_always({name: make(x) for name, make in WITHOUT.items()}, expected=False)
 
 
 # Attributes of a conv3d of (2, 16, 5, 9, 10), the depth of its window, whether the kernel runs it.
@@ -196,18 +198,19 @@ VOLUMES = [
 ]
 
 
-@pytest.mark.parametrize("attrs, depth, expected", VOLUMES)
-def test_volumes(attrs, depth, expected):
+def volume(depth, **attrs):
     attrs = dict(channels=32, kernel_size=(depth, 3, 3), **attrs)
-    out = nn.conv3d(var(2, 16, 5, 9, 10), constant(1, 32, 16, depth, 3, 3), **attrs)
-    assert is_winograd(check_with("always", out)) == expected
+    return nn.conv3d(var(2, 16, 5, 9, 10), constant(1, 32, 16, depth, 3, 3), **attrs)
 
 
-def test_volumes_with_channels_last():
+def test_volumes():
     layouts = dict(data_layout="NDHWC", kernel_layout="DHWIO")
     attrs = dict(channels=32, kernel_size=(3, 3, 3), padding=1, **layouts)
-    out = nn.conv3d(var(1, 4, 9, 10, 16), constant(1, 3, 3, 3, 16, 32), **attrs)
-    assert is_winograd(check_with("always", out))
+    last = nn.conv3d(var(1, 4, 9, 10, 16), constant(1, 3, 3, 3, 16, 32), **attrs)
+    for expected, more in ((True, {"channels last": last}), (False, {})):
+        rows = [(attrs, depth) for attrs, depth, is_run in VOLUMES if is_run == expected]
+        bodies = {f"{depth} {attrs}": volume(depth, **attrs) for attrs, depth in rows}
+        check_always(bodies | more, expected)
 
 
 def test_threads_share_a_loaded_library(tmp_path):
@@ -294,14 +297,9 @@ def test_numbers_are_as_good_as_float32_promises():
 
 def test_narrower_vectors():
     """The kernel for AVX2 runs on CPUs with AVX-512 as well, where oneDNN is kept from those."""
-    program = (
-        "import test_winograd as t\n"
-        "for shape in t.SHAPES: print(t.check_with('always', t.conv2d("
-        "t.var(*shape[0]), shape[1], padding=shape[2])))"
-    )
+    program = "import test_winograd as t; t.check_always(t.shapes(), kernel='avx2')"
     env = child_environment(Path(__file__).parent, ONEDNN_MAX_CPU_ISA="AVX2")
     done = subprocess.run(
         [sys.executable, "-c", program], env=env, capture_output=True, text=True, timeout=280
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count("by winograd:avx2") == len(SHAPES)

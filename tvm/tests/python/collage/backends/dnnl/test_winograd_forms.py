@@ -5,15 +5,7 @@ convolution in float64, at whole and at cut tiles."""
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import (
-    build_with_winograd,
-    constant,
-    function_of,
-    plan_of,
-    random_inputs,
-    run,
-    var,
-)
+from onednn_nets import build_with_winograd, constant, function_of, plan_of, random_inputs, run, var
 from tvm import relay
 
 nn = relay.nn
@@ -56,7 +48,7 @@ def direct(body, image):
 
 
 def check_form(body, winograd="always"):
-    """Builds and runs it; its plan."""
+    """Build and run it; return its plan."""
     function = function_of(body)
     inputs = random_inputs(function)
     library = build_with_winograd(winograd, function)
@@ -67,20 +59,35 @@ def check_form(body, winograd="always"):
     return plan_of(library)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("image, padding", [((1, 32, 17, 19), 0), ((2, 48, 13, 7), (3, 2, 1, 3))])
-def test_forms(form, image, padding):
-    window, strides = FORMS[form]
-    assert "by winograd:" in check_form(convolution(image, 32, window, strides, padding))
+def row(image, window, strides, padding=0, channels=32):
+    """A convolution by what tells it from others."""
+    return image, channels, window, strides, padding
 
 
-# Two depths at a time where there are two or more: whole pairs and an odd one, cut rows.
-@pytest.mark.parametrize(
-    "depth, padding", [(4, 1), (5, (0, 1, 2, 1, 0, 1)), (1, 1), (3, (2, 1, 1))]
-)
-def test_depths(depth, padding):
-    body = convolution((2, 32, depth, 9, 7), 48, (3, 3, 3), (1, 1, 1), padding)
-    assert "by winograd:" in check_form(body)
+# Channels and volumes of few, padding, window, strides: those of a window's depths are gathered,
+# whatever their number. Two depths at a time where there are two or more: whole pairs and an odd
+# one, cut rows.
+ROWS = {
+    **{f"{name}, whole": row((1, 32, 17, 19), *form) for name, form in FORMS.items()},
+    **{
+        f"{name}, cut": row((2, 48, 13, 7), *form, padding=(3, 2, 1, 3))
+        for name, form in FORMS.items()
+    },
+    **{
+        f"{depth} depths": row((2, 32, depth, 9, 7), (3, 3, 3), (1, 1, 1), padding, 48)
+        for depth, padding in [(4, 1), (5, (0, 1, 2, 1, 0, 1)), (1, 1), (3, (2, 1, 1))]
+    },
+    "an image": row((2, 3, 21, 30), (7, 7), (2, 2), 3, 64),
+    "one channel": row((1, 1, 16, 16), (3, 3), (1, 1), 0, 64),
+    "a volume": row((1, 3, 5, 22, 19), (7, 7, 7), (1, 2, 2), 3, 64),
+    "strides in depth": row((2, 2, 9, 14, 15), (3, 7, 7), (2, 2, 2), (1, 3, 3, 0, 2, 3), 64),
+    "a window deeper than the volume": row((1, 3, 2, 12, 12), (3, 3, 3), (1, 1, 1), 1, 64),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_forms(name):
+    assert "by winograd:" in check_form(convolution(*ROWS[name]))
 
 
 # Channels, depth, rows and columns of a volume; threads; results that are computed at once.
@@ -105,23 +112,6 @@ def test_the_form_that_is_expected_to_take_least(name):
     assert f":{tile}" in plan
 
 
-# Images and volumes of few channels, padding, window, strides: those of a window's depths are
-# gathered, whatever their number.
-FEW = {
-    "an image": ((2, 3, 21, 30), 3, (7, 7), (2, 2)),
-    "one channel": ((1, 1, 16, 16), 0, (3, 3), (1, 1)),
-    "a volume": ((1, 3, 5, 22, 19), 3, (7, 7, 7), (1, 2, 2)),
-    "strides in depth": ((2, 2, 9, 14, 15), (1, 3, 3, 0, 2, 3), (3, 7, 7), (2, 2, 2)),
-    "a window deeper than the volume": ((1, 3, 2, 12, 12), 1, (3, 3, 3), (1, 1, 1)),
-}
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_few_channels(name):
-    image, padding, window, strides = FEW[name]
-    assert "by winograd:" in check_form(convolution(image, 64, window, strides, padding))
-
-
 WITHOUT = {
     "a window of even size": ((1, 16, 12, 12), (4, 4), (1, 1)),
     "a row of 5": ((1, 16, 12, 12), (1, 5), (1, 1)),
@@ -135,4 +125,4 @@ WITHOUT = {
 
 @pytest.mark.parametrize("name", WITHOUT)
 def test_what_has_no_form(name):
-    assert "by winograd:" not in check_form(convolution(WITHOUT[name][0], 32, *WITHOUT[name][1:]))
+    assert "by winograd:" not in check_form(convolution(*row(*WITHOUT[name])))

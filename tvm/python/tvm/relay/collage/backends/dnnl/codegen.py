@@ -13,8 +13,7 @@ from ..partition.description import to_json
 from .fuse import fuse
 from .kernels import set_kernels
 from .lower import lower
-from .phases import phases_as_channels
-from .points import products_of_points
+from .transposed import replace_transposed
 from .types import check_types
 
 __all__ = ["WINOGRAD_CHOICES", "codegen", "lower_function", "to_json"]
@@ -28,8 +27,7 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
     ``winograd``: whether convolutions that can run by our kernel do so where that is expected to be
     faster, always, or never (one of WINOGRAD_CHOICES).
     """
-    graph = fuse(lower(flatten(function, "dnnl")))
-    graph = phases_as_channels(products_of_points(graph))
+    graph = replace_transposed(fuse(lower(flatten(function, "dnnl"))))
     graph.remove_unused()
     if winograd != "auto":
         for node in graph.nodes:

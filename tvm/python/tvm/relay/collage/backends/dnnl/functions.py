@@ -12,10 +12,9 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from tvm import relay
 
 from ..partition.graph import Graph, Operation, PostOp
 
@@ -35,64 +34,38 @@ _PRECISION = {"bfloat16": 2e-2}
 _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 
-def _sigmoid(x: relay.Expr) -> Any:
+def _sigmoid(x: np.ndarray) -> np.ndarray:
     return 1.0 / (1.0 + np.exp(-x))
 
 
-# Relay op -> value from the values of its operands (attrs, operands...).
+# Relay op -> value from the values of its operands.
 _EVALUATE: dict[str, Callable[..., Any]] = {
-    "add": lambda _, a, b: a + b,
-    "subtract": lambda _, a, b: a - b,
-    "multiply": lambda _, a, b: a * b,
-    "divide": lambda _, a, b: a / b,
-    "maximum": lambda _, a, b: np.maximum(a, b),
-    "minimum": lambda _, a, b: np.minimum(a, b),
-    "power": lambda _, a, b: a**b,
-    "negative": lambda _, a: -a,
-    "abs": lambda _, a: np.abs(a),
-    "exp": lambda _, a: np.exp(a),
-    "log": lambda _, a: np.log(a),
-    "sqrt": lambda _, a: np.sqrt(a),
-    "rsqrt": lambda _, a: 1.0 / np.sqrt(a),
-    "tanh": lambda _, a: np.tanh(a),
-    "sigmoid": lambda _, a: _sigmoid(a),
-    "erf": lambda _, a: _erf(a),
-    "nn.relu": lambda _, a: np.maximum(a, 0.0),
+    **{op: getattr(np, op) for op in ("add", "subtract", "multiply", "divide", "power")},
+    **{op: getattr(np, op) for op in ("maximum", "minimum", "negative", "abs")},
+    **{op: getattr(np, op) for op in ("exp", "log", "sqrt", "tanh")},
+    "rsqrt": lambda a: 1.0 / np.sqrt(a),
+    "sigmoid": _sigmoid,
+    "erf": _erf,
+    "nn.relu": lambda a: np.maximum(a, 0.0),
+}
+# Relay op -> value from its attributes and its operand.
+_EVALUATE_WITH_ATTRS: dict[str, Callable[..., Any]] = {
     "nn.leaky_relu": lambda attrs, a: np.where(a > 0, a, a * float(attrs.alpha)),
     "clip": lambda attrs, a: np.clip(a, float(attrs.a_min), float(attrs.a_max)),
 }
+EVALUABLE_OPS = frozenset(_EVALUATE) | frozenset(_EVALUATE_WITH_ATTRS)
 
 
-EVALUABLE_OPS = frozenset(_EVALUATE)
-_WITHOUT_ATTRS = EVALUABLE_OPS - {"nn.leaky_relu", "clip"}
-
-
-def _gelu_erf(x: relay.Expr) -> Any:
+def _gelu_erf(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1.0 + _erf(x / math.sqrt(2.0)))
 
 
-def _gelu_tanh(x: relay.Expr) -> Any:
+def _gelu_tanh(x: np.ndarray) -> np.ndarray:
     return 0.5 * x * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
-def _softplus(x: relay.Expr) -> Any:
+def _softplus(x: np.ndarray) -> np.ndarray:
     return np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0.0)
-
-
-def _guess_linear(f: Callable[[float], float]) -> tuple[float, float]:
-    return f(1.0) - f(0.0), f(0.0)
-
-
-def _guess_leaky(f: Callable[[float], float]) -> tuple[float, float]:
-    return -f(-1.0), 0.0
-
-
-def _guess_clip(f: Callable[[float], float]) -> tuple[float, float]:
-    return f(-math.inf), f(math.inf)
-
-
-def _guess_elu(f: Callable[[float], float]) -> tuple[float, float]:
-    return -f(-math.inf), 0.0
 
 
 def _guess_hardsigmoid(f: Callable[[float], float]) -> tuple[float, float]:
@@ -117,30 +90,36 @@ def _guess_power(f: Callable[[float], float]) -> tuple[float, float]:
     return factor, round(math.log2(at_two / factor), 6)
 
 
-def _no_parameters(_: Any) -> tuple[float, float]:
-    return 0.0, 0.0
+class _Known(NamedTuple):
+    """A function of oneDNN's."""
+
+    name: str
+    value: Callable[..., Any]  # from x; and from alpha and beta where it has these
+    guess: Callable[[Any], tuple[float, float]] | None = None  # reads these off a function
 
 
-# oneDNN's name, its value from x, alpha, beta, and how alpha and beta are read off a function.
-_KNOWN: list[tuple[str, Callable[..., Any], Callable[[Any], tuple[float, float]]]] = [
-    ("linear", lambda x, a, b: a * x + b, _guess_linear),
-    ("relu", lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0), _guess_leaky),
-    ("clip", lambda x, a, b: np.clip(x, a, b), _guess_clip),
-    ("elu", lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))), _guess_elu),
-    ("sigmoid", lambda x, a, b: _sigmoid(x), _no_parameters),
-    ("tanh", lambda x, a, b: np.tanh(x), _no_parameters),
-    ("gelu_erf", lambda x, a, b: _gelu_erf(x), _no_parameters),
-    ("gelu_tanh", lambda x, a, b: _gelu_tanh(x), _no_parameters),
-    ("swish", lambda x, a, b: x * _sigmoid(a * x), _guess_swish),
-    ("hardsigmoid", lambda x, a, b: np.clip(a * x + b, 0.0, 1.0), _guess_hardsigmoid),
-    ("hardswish", lambda x, a, b: x * np.clip(a * x + b, 0.0, 1.0), _guess_hardswish),
-    ("mish", lambda x, a, b: x * np.tanh(_softplus(x)), _no_parameters),
-    ("square", lambda x, a, b: x * x, _no_parameters),
-    ("abs", lambda x, a, b: np.abs(x), _no_parameters),
-    ("exp", lambda x, a, b: np.exp(x), _no_parameters),
-    ("sqrt", lambda x, a, b: np.sqrt(x), _no_parameters),
-    ("log", lambda x, a, b: np.log(x), _no_parameters),
-    ("pow", lambda x, a, b: a * x**b, _guess_power),
+# The first that has the same values is taken.
+_KNOWN = [
+    _Known("linear", lambda x, a, b: a * x + b, lambda f: (f(1.0) - f(0.0), f(0.0))),
+    _Known(
+        "relu", lambda x, a, b: np.where(x > 0, x, a * x if a else 0.0), lambda f: (-f(-1.0), 0.0)
+    ),
+    _Known("clip", lambda x, a, b: np.clip(x, a, b), lambda f: (f(-math.inf), f(math.inf))),
+    _Known(
+        "elu",
+        lambda x, a, b: np.where(x > 0, x, a * np.expm1(np.minimum(x, 0.0))),
+        lambda f: (-f(-math.inf), 0.0),
+    ),
+    _Known("sigmoid", _sigmoid),
+    _Known("tanh", np.tanh),
+    _Known("gelu_erf", _gelu_erf),
+    _Known("gelu_tanh", _gelu_tanh),
+    _Known("swish", lambda x, a, b: x * _sigmoid(a * x), _guess_swish),
+    _Known("hardsigmoid", lambda x, a, b: np.clip(a * x + b, 0.0, 1.0), _guess_hardsigmoid),
+    _Known("hardswish", lambda x, a, b: x * np.clip(a * x + b, 0.0, 1.0), _guess_hardswish),
+    _Known("mish", lambda x: x * np.tanh(_softplus(x))),
+    *(_Known(name, getattr(np, name)) for name in ("square", "abs", "exp", "sqrt", "log")),
+    _Known("pow", lambda x, a, b: a * x**b, _guess_power),
 ]
 
 
@@ -186,11 +165,11 @@ def _known_pieces(
     users: dict[int, list[Operation]],
 ) -> Iterator[tuple[PostOp, int, list[Operation]]]:
     """Return (PostOp, variable, nodes) of the known functions that end at root, smallest first."""
-    if root.op not in _EVALUATE:
+    if root.op not in EVALUABLE_OPS:
         return
     for source, piece in _pieces_of_one_variable(graph, root, producers, users):
         if graph.shapes[source] == graph.shapes[root.output]:
-            if len(piece) == 1 and len(root.inputs) == 1 and root.op in _WITHOUT_ATTRS:
+            if len(piece) == 1 and len(root.inputs) == 1 and root.op in _EVALUATE:
                 post_op = _match_op(root.op)
             else:
                 post_op = match_function(
@@ -204,7 +183,7 @@ def _known_pieces(
 @functools.cache
 def _match_op(op: str) -> PostOp | None:
     """Return match_function of an op of one operand: nets have some hundred of a few."""
-    return match_function(functools.partial(_EVALUATE[op], None))
+    return match_function(_EVALUATE[op])
 
 
 def _pieces_of_one_variable(
@@ -232,7 +211,7 @@ def _pieces_of_one_variable(
         if (
             producer is None
             or latest is None
-            or producer.op not in _EVALUATE
+            or producer.op not in EVALUABLE_OPS
             or latest in graph.outputs
             or any(user.output not in inside for user in users[latest])
         ):
@@ -249,7 +228,10 @@ def _evaluate(graph: Graph, piece: list[Operation], source: int, x: np.ndarray) 
                 values[tensor] if tensor in values else graph.scalar(tensor)
                 for tensor in node.inputs
             ]
-            values[node.output] = _EVALUATE[node.op](node.attrs, *operands)
+            if node.op in _EVALUATE:
+                values[node.output] = _EVALUATE[node.op](*operands)
+            else:
+                values[node.output] = _EVALUATE_WITH_ATTRS[node.op](node.attrs, *operands)
     return values[piece[0].output]
 
 
@@ -268,13 +250,12 @@ def match_function(
         tolerance = _MAY_CANCEL * (precision / 10 * min(1.0, largest))
         # What is no number at infinity depends on how the model spells the function.
         asked = ~(np.isinf(_POINTS) & np.isnan(wanted))
-        for kind, value, guess in _KNOWN:
-            alpha, beta = guess(lambda point: float(function(np.array([point]))[0]))
-            if not (math.isfinite(alpha) and math.isfinite(beta)):
+        for known in _KNOWN:
+            read = known.guess and known.guess(lambda x: float(function(np.array([x]))[0]))
+            if read and not all(map(math.isfinite, read)):
                 continue
-            is_close = np.isclose(
-                value(_POINTS, alpha, beta), wanted, precision, tolerance, equal_nan=True
-            )
+            found = known.value(_POINTS, *(read or ()))
+            is_close = np.isclose(found, wanted, precision, tolerance, equal_nan=True)
             if np.all(is_close[asked]):
-                return PostOp(kind, alpha, beta)
+                return PostOp(known.name, *(read or (0.0, 0.0)))
     return None

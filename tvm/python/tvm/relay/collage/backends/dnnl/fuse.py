@@ -3,7 +3,9 @@
 
 A node whose only reader is an elementwise or binary node takes that one in as a bias or post-op and
 moves to its place (where all operands exist). A dense layer takes in a reshape of its rows first,
-which importers write before the bias. A conversion changes the type of its result.
+which importers write before the bias. A conversion after a product is how its result is stored;
+results stay what they are without that, but for ties: numbers that were rounded to integers on the
+way are rounded in the primitive as well.
 Test: backends/dnnl/test_codegen.py, backends/dnnl/test_qnn.py.
 """
 
@@ -11,13 +13,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import tvm
 
 from ..partition.graph import Graph, Operation, PostOp
-from .conversions import is_for_integers, sums_by_type, take_conversion
+from .types import BYTES, is_quantised
 
 _WITH_BIAS = {"conv", "deconv", "inner_product", "matmul"}
 _WITH_POST_OPS = {"conv", "deconv", "inner_product", "matmul", "binary"}
+_WITH_TYPES = ("conv", "matmul", "inner_product")  # their results may be of another type
 _MAX_POST_OPS = 8
 
 
@@ -44,7 +48,7 @@ def fuse(graph: Graph) -> Graph:
             anchor.output = consumer.output
             nodes[place] = anchor
     graph.nodes = [node for node in nodes if node]
-    return sums_by_type(graph)
+    return _sums_by_type(graph)
 
 
 def _take_in(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
@@ -62,14 +66,14 @@ def _take_in(graph: Graph, anchor: Operation, consumer: Operation) -> bool:
         kind = consumer.attrs["strings"]["algorithm"]
         post = PostOp(kind, floats["alpha"], floats["beta"])
         dtype = graph.dtypes[anchor.output]
-        if "float" not in dtype and not is_for_integers(post, dtype):
+        if "float" not in dtype and not _is_for_integers(post, dtype):
             return False
         anchor.post_ops.append(post)
         return True
     if consumer.op == "prelu":
         return _take_in_prelu(graph, anchor, consumer)
     if consumer.op == "convert":
-        return take_conversion(graph, anchor, consumer)
+        return _take_conversion(graph, anchor, consumer)
     if consumer.op != "binary":
         return False
     return _take_in_binary(graph, anchor, consumer)
@@ -182,3 +186,76 @@ def _scale_weights(graph: Graph, anchor: Operation, tensor: int) -> bool:
     scaled = values * constants[tensor].numpy().reshape(shape)
     anchor.inputs = [anchor.inputs[0], graph.new_constant(tvm.nd.array(scaled))]
     return True
+
+
+def _take_conversion(graph: Graph, anchor: Operation, conversion: Operation) -> bool:
+    """Let a product have the conversion's type, if it can; tell whether it does."""
+    source, target = graph.dtypes[anchor.output], graph.dtypes[conversion.output]
+    if anchor.op not in _WITH_TYPES:
+        return False
+    if not is_quantised(graph, anchor):
+        return graph.dtypes[anchor.inputs[0]] == "bfloat16" and "float" in target
+    if source == "float32":
+        # TVM's partitioning for oneDNN casts to bytes where it means oneDNN's rounding.
+        is_rounded = conversion.attrs["strings"]["rounding"] == "nearest"
+        return target in BYTES or (is_rounded and target == "int32") or target == "bfloat16"
+    if source == "int32" and target in BYTES:
+        return _is_within(anchor.post_ops, target)
+    if target != "float32":
+        return False
+    # Sums are integers by themselves; everything else is where it has been rounded.
+    if anchor.post_ops or source in BYTES:
+        anchor.post_ops.append(PostOp("round"))
+    if source in BYTES:
+        low, high = _range(source)
+        anchor.post_ops.append(PostOp("clip", float(low), float(high)))
+    return True
+
+
+def _is_for_integers(post: PostOp, dtype: str) -> bool:
+    """Tell whether a function commutes with rounding to integers, and so may come before it."""
+    if post.kind == "relu":
+        return post.alpha == 0.0
+    if post.kind == "linear":
+        return dtype == "int32" and post.alpha == 1.0 and post.beta.is_integer()
+    return post.kind == "clip" and post.alpha.is_integer() and post.beta.is_integer()
+
+
+def _sums_by_type(graph: Graph) -> Graph:
+    """Return the graph where sums read bytes as they lie, and others than of one type are adds."""
+    producers = {node.output: node for node in graph.nodes}
+    for node in graph.nodes:
+        for post in node.post_ops:
+            if post.kind != "sum" or not is_quantised(graph, node):
+                continue
+            tensor, alpha, beta = _scaled_bytes(graph, producers, post.input)
+            if tensor != post.input:
+                post.kind, post.input, post.alpha, post.beta = "scaled_sum", tensor, alpha, beta
+            elif graph.dtypes[tensor] != graph.dtypes[node.output]:
+                post.kind = "add"
+    return graph
+
+
+def _scaled_bytes(
+    graph: Graph, producers: dict[int, Operation], tensor: int
+) -> tuple[int, float, float]:
+    """Return (x, a, b) where the tensor is a * x + b of bytes x, or the tensor itself."""
+    alpha, beta, at = 1.0, 0.0, producers.get(tensor)
+    if at is not None and at.op == "eltwise" and at.attrs["strings"]["algorithm"] == "linear":
+        alpha, beta = at.attrs["floats"]["alpha"], at.attrs["floats"]["beta"]
+        at = producers.get(at.inputs[0])
+    if at is None or at.op != "convert" or graph.dtypes[at.inputs[0]] not in BYTES or alpha == 0.0:
+        return tensor, 1.0, 0.0
+    return at.inputs[0], alpha, beta
+
+
+def _is_within(post_ops: list[PostOp], dtype: str) -> bool:
+    """Tell whether the last step leaves only what the type can hold: TVM's casts wrap around."""
+    low, high = _range(dtype)
+    last = post_ops[-1] if post_ops else PostOp("")
+    return last.kind == "clip" and low <= last.alpha and last.beta <= high
+
+
+def _range(dtype: str) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)

@@ -20,13 +20,12 @@ import tvm
 from ...errors import UnsupportedOpError
 from ..partition.graph import Graph, Operation, PostOp, reshaped
 from . import qnn
-from .attributes import MAX_RANK, check
 from .fake_quantised import products_of_bytes
 from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
-from .spatial import adaptive_pool, conv, deconv, global_pool, pool, resize
-from .types import TYPES
-from .views import depth_to_space, identity, pad, reshape, split, strided_slice, transpose
+from .spatial import conv, deconv, pool, pool_side_by_side, resize
+from .types import MAX_RANK, TYPES, check
+from .views import depth_to_space, pad, reshape, split, strided_slice, transpose
 
 
 def lower(graph: Graph) -> Graph:
@@ -56,36 +55,38 @@ def _check_tensors(graph: Graph) -> None:
             check(node, not empty, "shape", graph.shapes[tensor])
 
 
-def _dense(graph: Graph, node: Operation) -> Operation:
-    return Operation("inner_product", node.inputs, node.output, {})
+def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
+    """Return the lowering of an op to a primitive that needs no attributes."""
+    return lambda graph, node: Operation(kind, node.inputs, node.output, {})
+
+
+def _along_an_axis(kind: str) -> Callable[[Graph, Operation], Operation]:
+    """Return the lowering of an op to a primitive along its attribute axis."""
+
+    def lower(graph: Graph, node: Operation) -> Operation:
+        axis = int(node.attrs.axis) % len(graph.shapes[node.output])
+        return Operation(kind, node.inputs, node.output, {"ints": {"axis": [axis]}})
+
+    return lower
 
 
 def _matmul(graph: Graph, node: Operation) -> Operation:
-    attrs = node.attrs
     ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
     check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
-    ints = {
-        "transpose_a": [int(attrs.transpose_a)],
-        "transpose_b": [int(attrs.transpose_b)],
-    }
+    flags = ("transpose_a", "transpose_b")
+    ints = {name: [int(getattr(node.attrs, name))] for name in flags}
     return Operation("matmul", node.inputs, node.output, {"ints": ints})
 
 
-_BINARY = {
-    "add": "add",
-    "subtract": "sub",
-    "multiply": "mul",
-    "divide": "div",
-    "maximum": "max",
-    "minimum": "min",
-}
-_COMMUTATIVE = {"add", "multiply", "maximum", "minimum"}
+# Relay op -> oneDNN's name; the order matters in the last two.
+_BINARY = {"add": "add", "multiply": "mul", "maximum": "max", "minimum": "min"}
+_BINARY |= {"subtract": "sub", "divide": "div"}
 
 
 def _binary(graph: Graph, node: Operation) -> Operation:
     first, second = node.inputs
     shape = graph.shapes[node.output]
-    if graph.shapes[first] != shape and node.op in _COMMUTATIVE:
+    if graph.shapes[first] != shape and node.op not in ("subtract", "divide"):
         first, second = second, first
     check(node, graph.shapes[first] == shape, "shape of the first operand", graph.shapes[first])
     # More have reference code alone, a hundred times as slow.
@@ -105,30 +106,21 @@ def _binary_node(algorithm: str, inputs: list[int], output: int) -> Operation:
     return Operation("binary", inputs, output, {"strings": {"algorithm": algorithm}})
 
 
-def _bias_add(graph: Graph, node: Operation) -> list[Operation]:
-    views, vector = _along_axis(graph, node)
-    return [*views, _binary_node("add", [node.inputs[0], vector], node.output)]
-
-
-def _prelu(graph: Graph, node: Operation) -> list[Operation]:
-    views, vector = _along_axis(graph, node)
-    return [*views, Operation("prelu", [node.inputs[0], vector], node.output, {})]
-
-
-def _along_axis(graph: Graph, node: Operation) -> tuple[list[Operation], int]:
-    """Return the vector that is a node's second operand such as broadcasts along attribute axis,
-    after the view that makes it so of what is no constant."""
+def _with_vector(graph: Graph, node: Operation) -> list[Operation]:
+    """Lower a bias or PReLU, whose second operand is a vector along the attribute axis."""
     data, vector = node.inputs
+    views: list[Operation] = []
     rank = len(graph.shapes[data])
     axis = int(node.attrs.axis) % rank
-    shape = [1] * rank
-    shape[axis] = graph.shapes[vector][0]
+    shape = [graph.shapes[vector][0] if i == axis else 1 for i in range(rank)]
     if vector in graph.constants:
-        return [], graph.new_constant(reshaped(graph.constants[vector], shape))
-    if axis == rank - 1:
-        return [], vector
-    view = graph.new_tensor(shape, graph.dtypes[vector])
-    return [Operation("reshape", [vector], view, {})], view
+        vector = graph.new_constant(reshaped(graph.constants[vector], shape))
+    elif axis < rank - 1:  # a view broadcasts along that axis, a vector along the last one
+        views = [Operation("reshape", [vector], graph.new_tensor(shape, graph.dtypes[vector]), {})]
+        vector = views[0].output
+    if node.op == "nn.prelu":
+        return [*views, Operation("prelu", [data, vector], node.output, {})]
+    return [*views, _binary_node("add", [data, vector], node.output)]
 
 
 def _clip(graph: Graph, node: Operation) -> Operation:
@@ -145,28 +137,9 @@ def _clip(graph: Graph, node: Operation) -> Operation:
 
 def _function(graph: Graph, node: Operation) -> Operation:
     post: PostOp = node.attrs
-    return _eltwise_node(post, node)
-
-
-def _eltwise_node(post: PostOp, node: Operation) -> Operation:
     floats = {"alpha": post.alpha, "beta": post.beta}
     attrs = {"strings": {"algorithm": post.kind}, "floats": floats}
     return Operation("eltwise", node.inputs[:1], node.output, attrs)
-
-
-def _softmax(graph: Graph, node: Operation) -> Operation:
-    rank = len(graph.shapes[node.output])
-    kind = "log_softmax" if "log" in node.op else "softmax"
-    return Operation(
-        kind, node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
-    )
-
-
-def _concatenate(graph: Graph, node: Operation) -> Operation:
-    rank = len(graph.shapes[node.output])
-    return Operation(
-        "concat", node.inputs, node.output, {"ints": {"axis": [int(node.attrs.axis) % rank]}}
-    )
 
 
 def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
@@ -179,7 +152,7 @@ def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
         axes = set(range(rank)) - axes
     # oneDNN wants something to reduce.
     if all(source[axis] == 1 for axis in axes):
-        return identity(graph, node)
+        return reshape(graph, node)
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
     strings = {"algorithm": node.op}
     if kept == graph.shapes[node.output]:
@@ -197,11 +170,10 @@ def _variance(graph: Graph, node: Operation) -> list[Operation]:
     data, mean = node.inputs
     dtype = graph.dtypes[data]
     centred, squares = (graph.new_tensor(graph.shapes[data], dtype) for _ in range(2))
-    floats, strings = {"alpha": 0.0, "beta": 0.0}, {"algorithm": "square"}
     means = _reduce(graph, Operation("mean", [squares], node.output, node.attrs))
     return [
         _binary_node("sub", [data, mean], centred),
-        Operation("eltwise", [centred], squares, {"strings": strings, "floats": floats}),
+        _function(graph, Operation("function", [centred], squares, PostOp("square"))),
         *(means if isinstance(means, list) else [means]),
     ]
 
@@ -218,7 +190,7 @@ def _layer_norm(graph: Graph, node: Operation) -> Operation:
 
 def _cast(graph: Graph, node: Operation) -> Operation:
     if graph.dtypes[node.inputs[0]] == graph.dtypes[node.output]:
-        return identity(graph, node)
+        return reshape(graph, node)
     # TVM drops what is behind the point; types.py says where that is the same or may be rounded.
     return Operation("convert", node.inputs, node.output, qnn.conversion("truncate"))
 
@@ -231,47 +203,35 @@ def _qnn_dense(graph: Graph, node: Operation) -> Operation:
 
 
 _LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
-    "nn.conv1d": conv,
-    "nn.conv2d": conv,
-    "nn.conv3d": conv,
-    "nn.conv1d_transpose": deconv,
-    "nn.conv2d_transpose": deconv,
-    "nn.conv3d_transpose": deconv,
-    "nn.dense": _dense,
-    "nn.matmul": _matmul,
-    "nn.batch_matmul": _matmul,
-    "nn.max_pool1d": pool,
-    "nn.max_pool2d": pool,
-    "nn.max_pool3d": pool,
-    "nn.avg_pool1d": pool,
-    "nn.avg_pool2d": pool,
-    "nn.avg_pool3d": pool,
-    "nn.global_max_pool2d": global_pool,
-    "nn.global_avg_pool2d": global_pool,
-    **{f"nn.adaptive_{kind}_pool{n}d": adaptive_pool for kind in ("avg", "max") for n in (1, 2, 3)},
+    **{f"nn.conv{n}d": conv for n in (1, 2, 3)},
+    **{f"nn.conv{n}d_transpose": deconv for n in (1, 2, 3)},
+    "nn.dense": _plain("inner_product"),
+    **dict.fromkeys(("nn.matmul", "nn.batch_matmul"), _matmul),
+    **{f"nn.{kind}_pool{n}d": pool for kind in ("max", "avg") for n in (1, 2, 3)},
+    **{f"nn.global_{kind}_pool2d": pool_side_by_side for kind in ("max", "avg")},
+    **{
+        f"nn.adaptive_{kind}_pool{n}d": pool_side_by_side
+        for kind in ("max", "avg")
+        for n in (1, 2, 3)
+    },
     "image.resize2d": resize,
     **{op: _binary for op in _BINARY},
-    "nn.bias_add": _bias_add,
-    "nn.prelu": _prelu,
+    **dict.fromkeys(("nn.bias_add", "nn.prelu"), _with_vector),
     "clip": _clip,
     "function": _function,
-    "nn.softmax": _softmax,
-    "nn.log_softmax": _softmax,
-    "concatenate": _concatenate,
+    "nn.softmax": _along_an_axis("softmax"),
+    "nn.log_softmax": _along_an_axis("log_softmax"),
+    "concatenate": _along_an_axis("concat"),
     **{op: _reduce for op in ("mean", "sum", "max", "min")},
     "variance": _variance,
     "layer_norm": lower_layer_norm,
-    "reshape": reshape,
-    "nn.batch_flatten": reshape,
-    "squeeze": reshape,
-    "expand_dims": reshape,
+    **dict.fromkeys(("reshape", "nn.batch_flatten", "squeeze", "expand_dims"), reshape),
     "transpose": transpose,
     "split": split,
     "strided_slice": strided_slice,
-    "nn.depth_to_space": depth_to_space,
-    "nn.space_to_depth": depth_to_space,
+    **dict.fromkeys(("nn.depth_to_space", "nn.space_to_depth"), depth_to_space),
     "nn.pad": pad,
-    "nn.dropout": identity,
+    "nn.dropout": reshape,
     "nn.layer_norm": _layer_norm,
     "cast": _cast,
     "qnn.conv2d": qnn.product(conv),

@@ -20,7 +20,7 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import key_of
 from ..partition.graph import Graph, Operation
-from .attributes import check
+from .types import check
 
 _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 
@@ -170,11 +170,6 @@ def lower_layer_norm(graph: Graph, node: Operation) -> Operation:
     ints = {"scale": [int(norm.scale is not None)], "shift": [int(norm.shift is not None)]}
     attrs = {"ints": ints, "floats": {"epsilon": norm.epsilon}}
     return Operation("layer_norm", norm.inputs(), node.output, attrs)
-
-
-def is_layer_norm(graph: Graph) -> bool:
-    """Return whether all that the graph computes is one layer normalisation."""
-    return [node.op for node in graph.nodes] == ["layer_norm"]
 
 
 def layer_norm_pattern() -> DFPattern:

@@ -1,69 +1,62 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Chains of ops that oneDNN computes in one primitive, each from its anchor.
+"""The pattern table of the backend dnnl: chains that oneDNN computes in one primitive.
 
-The pattern finds the shape of a chain; its predicate lowers what was found and accepts it only if
-that gives one primitive with just this chain, so table and codegen cannot disagree.
-Test: backends/dnnl/test_patterns.py.
+Of floats: a convolution or product with bias, residual sum and activation. Of bytes: a quantised
+product with a bias or without, back to bytes, with a residual sum or without.
+
+Patterns find chains by their ops; the predicate of an entry then lowers what was found, as if it
+were a partition of its own, and accepts it only when that is one primitive of just this chain, so
+table and codegen cannot disagree. Precondition: types are inferred.
+Test: backends/dnnl/test_patterns.py, backends/dnnl/test_qnn.py.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
-from tvm import relay
+from tvm import ir, relay
+from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
-from ..partition.flatten import takes_any
-from ..partition.graph import Operation
-from .extract import find_chains, lower_calls
-from .lower import SUPPORTED_OPS
-from .norms import is_layer_norm, layer_norm_calls, layer_norm_pattern
-from .qnn_patterns import qnn_entries
+from ...relay_util.walk import key_of
+from ..partition.flatten import Flattener, add_input, flatten_calls, takes_any
+from ..partition.graph import Graph, Operation
+from .functions import EVALUABLE_OPS, function_ending_at
+from .fuse import fuse
+from .lower import SUPPORTED_OPS, lower
+from .norms import layer_norm_calls, layer_norm_pattern
+from .types import BYTES, check_types, is_quantised
 
 ANCHORS = {
-    "conv1d": "nn.conv1d",
-    "conv2d": "nn.conv2d",
-    "conv3d": "nn.conv3d",
-    "conv2d_transpose": "nn.conv2d_transpose",
-    "dense": "nn.dense",
-    "batch_matmul": "nn.batch_matmul",
+    op: f"nn.{op}"
+    for op in ("conv1d", "conv2d", "conv3d", "conv2d_transpose", "dense", "batch_matmul")
 }
-
-# Activation -> the kinds of post-op that it may become.
-ACTIVATIONS = {
-    "gelu": ("gelu_erf", "gelu_tanh"),
-    "mish": ("mish",),
-    "hardswish": ("hardswish",),
-    "swish": ("swish",),
-    "leaky_relu": ("relu",),
-    "prelu": ("prelu",),
-    "relu": ("relu",),
-    "clip": ("clip",),
-    "sigmoid": ("sigmoid",),
-    "tanh": ("tanh",),
-}
-
-# Chains of an anchor, largest first; "act" stands for each activation.
+# Chains of an anchor, parted by commas, the last one of itself alone; "act" stands for each
+# activation.
 _CHAINS = {
-    "conv": [
-        "bias sum act",
-        "bias act sum",
-        "bias sum",
-        "bias act",
-        "sum act",
-        "bias",
-        "act",
-        "sum",
-    ],
-    "conv2d_transpose": ["bias act", "bias", "act"],
-    "dense": ["bias sum act", "bias act sum", "bias sum", "bias act", "bias", "act", "sum"],
-    "batch_matmul": [],
+    "conv": "bias sum act, bias act sum, bias sum, bias act, sum act, bias, act, sum, ",
+    "conv2d_transpose": "bias act, bias, act, ",
+    "dense": "bias sum act, bias act sum, bias sum, bias act, bias, act, sum, ",
+    "batch_matmul": "",
 }
+# A product of bytes, and op of a step behind it -> how many of its operands, the first ones, may be
+# the chain so far.
+_QNN_PRODUCTS = {"conv2d": "qnn.conv2d", "dense": "qnn.dense"}
+_QNN_STEPS = {"add": 2, "nn.bias_add": 1, "qnn.requantize": 1, "clip": 1, "cast": 1, "qnn.add": 2}
+_MOST_QNN_STEPS = 8
+# Elementwise ops that are looked at for one function.
+_FAR_ENOUGH = 40
+_tensor_type_json = get_global_func("collage.TensorTypeJson")
 
-_BARE_BINARY = ("add", "multiply")
+
+def lower_calls(root: relay.Expr, calls: list) -> Graph:
+    """Return the primitives of these calls, of which root is the result."""
+    graph = fuse(lower(flatten_calls("dnnl", root, calls)))
+    graph.remove_unused()
+    return check_types(graph)
 
 
 def _gelu(x: DFPattern) -> DFPattern:
@@ -103,7 +96,7 @@ def _mish(x: DFPattern) -> DFPattern:
     return multiply(x, is_op("tanh")(plain) | whole)
 
 
-_ACTIVATION_PATTERNS: dict[str, Callable] = {
+_ACTIVATIONS: dict[str, Callable] = {
     "gelu": _gelu,
     "mish": _mish,
     "hardswish": _hardswish,
@@ -111,10 +104,10 @@ _ACTIVATION_PATTERNS: dict[str, Callable] = {
     "leaky_relu": is_op("nn.leaky_relu"),
     "prelu": lambda x: is_op("nn.prelu")(x, is_constant()),
     "relu": is_op("nn.relu"),
-    "clip": is_op("clip"),
-    "sigmoid": is_op("sigmoid"),
-    "tanh": is_op("tanh"),
+    **{op: is_op(op) for op in ("clip", "sigmoid", "tanh")},
 }
+# The kinds of post-op that an activation may become where it is not that of its name.
+_KINDS = {"gelu": ("gelu_erf", "gelu_tanh"), "leaky_relu": ("relu",)}
 _MANY_OPS = ("gelu", "mish", "hardswish", "swish")
 
 
@@ -126,7 +119,7 @@ def _pattern(anchor_op: str | None, chain: list[str]) -> DFPattern:
         elif step == "sum":
             result = is_op("add")(result, wildcard())
         else:
-            result = _ACTIVATION_PATTERNS[step](result)
+            result = _ACTIVATIONS[step](result)
     return result
 
 
@@ -142,29 +135,107 @@ def _predicate(anchor_op: str | None, chain: list[str]) -> Callable[[relay.Expr]
             nodes = lower_calls(expr, calls).nodes
             return len(nodes) == 1 and _is_chain(nodes[0], anchor_op, chain)
 
-        return takes_any(find_chains(expr, anchor_op, chain), is_primitive)
+        return takes_any(_find_chains(expr, anchor_op, chain), is_primitive)
 
     return accepts
+
+
+def _find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> Iterator[list]:
+    """Yield each such chain as the calls from expr back to the anchor's; none when there is none.
+
+    A sum of two anchors ends two of them. Without an anchor the chain is an activation by itself.
+    """
+    if not chain:
+        if anchor_op is None:
+            yield []
+        elif _op_of(expr) == anchor_op:
+            yield [expr]
+        return
+    before, step = chain[:-1], chain[-1]
+    if step in ("bias", "sum"):
+        operands = []
+        if _op_of(expr) == "add":
+            operands = expr.args
+        elif _op_of(expr) == "nn.bias_add":
+            operands = expr.args[:1]
+        if operands and step == "sum" and not _are_alike(expr.args):
+            return
+        for operand in operands:
+            for found in _find_chains(operand, anchor_op, before):
+                yield [expr, *found]
+        return
+    if step == "prelu":
+        piece = (expr.args[0], [expr]) if _op_of(expr) == "nn.prelu" else None
+    else:
+        piece = _function_piece(expr)
+    if piece is None:
+        return
+    source, calls = piece
+    for found in _find_chains(source, anchor_op, before):
+        yield [*calls, *found]
+
+
+def _are_alike(operands: Sequence[relay.Expr]) -> bool:
+    """Tell whether a post-op sum can be meant: it broadcasts nothing. Spares lowering biases."""
+    first, second = (_tensor_type_json(operand.checked_type) for operand in operands)
+    return first == second
+
+
+def _op_of(expr: relay.Expr) -> str:
+    """Return the name of the operator that it calls; "" where it calls none."""
+    is_call = isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)
+    return str(expr.op.name) if is_call else ""
+
+
+def _function_piece(expr: relay.Expr) -> tuple[relay.Expr, list[relay.Call]] | None:
+    """Return (variable, calls) of the largest elementwise function of one variable at expr."""
+    graph, scope = Graph("dnnl"), {}
+    reached: dict[int, list[relay.Expr]] = {}
+    frontier, expr_of = [expr], {}
+    while frontier and len(reached) < _FAR_ENOUGH:
+        each = frontier.pop(0)
+        expr_of[key_of(each)] = each
+        if _op_of(each) in EVALUABLE_OPS and key_of(each) not in reached:
+            reached[key_of(each)] = list(each.args)
+            frontier.extend(reached[key_of(each)])
+    if not reached:
+        return None
+    for arguments in reached.values():
+        for argument in arguments:
+            key = key_of(argument)
+            expr_of[key] = argument
+            if key in reached or key in scope or isinstance(argument, relay.Constant):
+                continue
+            scope[key] = add_input(graph, argument.checked_type, "an operand")
+    flattener = Flattener(graph)
+    graph.outputs = [flattener.run(expr, scope)]
+    call_of = {tensor: expr_of[key] for key, tensor in scope.items() if key in expr_of}
+    found = function_ending_at(graph, graph.nodes[-1])
+    if found is None:
+        return None
+    _, source, piece = found
+    return call_of[source], [call_of[node.output] for node in piece]
 
 
 def _is_chain(node: Operation, anchor_op: str | None, chain: Sequence[str]) -> bool:
     """Tell whether a primitive computes the anchor with these steps, in order, and no other."""
     if anchor_op is None:
-        return node.op == "eltwise" and node.attrs["strings"]["algorithm"] in ACTIVATIONS[chain[0]]
+        kinds = _KINDS.get(chain[0], chain[:1])
+        return node.op == "eltwise" and node.attrs["strings"]["algorithm"] in kinds
     if node.op != "binary" and (len(node.inputs) > 2) != ("bias" in chain):
         return False
     steps = [step for step in chain if step != "bias"]
     return len(steps) == len(node.post_ops) and all(
-        post.kind == "sum" if step == "sum" else post.kind in ACTIVATIONS[step]
+        post.kind == "sum" if step == "sum" else post.kind in _KINDS.get(step, (step,))
         for step, post in zip(steps, node.post_ops)
     )
 
 
-def _expanded(chains: list[str]) -> list[list[str]]:
+def _expanded(chains: str) -> list[list[str]]:
     return [
         [activation if step == "act" else step for step in chain.split()]
-        for chain in chains
-        for activation in (ACTIVATIONS if "act" in chain.split() else [""])
+        for chain in chains.split(",")
+        for activation in (_ACTIVATIONS if "act" in chain.split() else [""])
     ]
 
 
@@ -174,8 +245,8 @@ def pattern_table() -> tuple[tuple, ...]:
     entries: list[tuple[str | None, str | None, list[str]]] = []
     for label, op in ANCHORS.items():
         chains = _CHAINS.get(label, _CHAINS["conv"])
-        entries += [(label, op, chain) for chain in [*_expanded(chains), []]]
-    entries += [(op, op, [activation]) for op in _BARE_BINARY for activation in ("relu", "clip")]
+        entries += [(label, op, chain) for chain in _expanded(chains)]
+    entries += [(op, op, [act]) for op in ("add", "multiply") for act in ("relu", "clip")]
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
     table = tuple(
         (
@@ -185,13 +256,69 @@ def pattern_table() -> tuple[tuple, ...]:
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
     )
-    return (*qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *table)
+    return (*_qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *table)
 
 
 def _is_layer_norm(expr: relay.Expr) -> bool | str:
-    return takes_any(
-        [layer_norm_calls(expr)], lambda calls: is_layer_norm(lower_calls(expr, calls))
+    def is_all(calls: list[relay.Call]) -> bool:
+        return [node.op for node in lower_calls(expr, calls).nodes] == ["layer_norm"]
+
+    return takes_any([layer_norm_calls(expr)], is_all)
+
+
+def _qnn_entries() -> list[tuple]:
+    """Return (composite name, pattern, predicate) entries, those of more ops first."""
+    return [
+        (f"dnnl.qnn_{label}{'_sum' * has_sum}", _qnn_pattern(op, has_sum), _qnn_predicate(op))
+        for has_sum in (True, False)
+        for label, op in _QNN_PRODUCTS.items()
+    ]
+
+
+def _qnn_pattern(op: str, has_sum: bool) -> DFPattern:
+    product = is_op(op)(*[wildcard() for _ in range(6)])
+    biased = is_op("add")(product, is_constant()) | is_op("nn.bias_add")(product, is_constant())
+    result = is_op("qnn.requantize")(biased | product, *_constants(4))
+    result = is_op("clip")(result) | result
+    result = is_op("cast")(result) | result
+    if has_sum:
+        scales = _constants(6)
+        add = is_op("qnn.add")
+        result = add(result, wildcard(), *scales) | add(wildcard(), result, *scales)
+        result = is_op("clip")(result) | result
+    return result
+
+
+def _constants(count: int) -> list[DFPattern]:
+    return [is_constant() for _ in range(count)]
+
+
+def _qnn_predicate(op: str) -> Callable[[relay.Expr], bool | str]:
+    def accepts(expr: relay.Expr) -> bool | str:
+        return takes_any(
+            _qnn_chains(expr, op, _MOST_QNN_STEPS), lambda calls: _is_qnn_primitive(expr, calls)
+        )
+
+    return accepts
+
+
+def _is_qnn_primitive(expr: relay.Expr, calls: list[relay.Call]) -> bool:
+    graph = lower_calls(expr, calls)
+    nodes = graph.nodes
+    return (
+        len(nodes) == 1 and is_quantised(graph, nodes[0]) and graph.dtypes[nodes[0].output] in BYTES
     )
+
+
+def _qnn_chains(expr: relay.Expr, op: str, steps: int) -> Iterator[list]:
+    """Yield each chain as the calls from expr back to one of op."""
+    name = _op_of(expr)
+    if name == op and steps >= 0:
+        yield [expr]
+    elif name in _QNN_STEPS and steps > 0:
+        for operand in expr.args[: _QNN_STEPS[name]]:
+            for found in _qnn_chains(operand, op, steps - 1):
+                yield [expr, *found]
 
 
 def _weight(chain: Sequence[str]) -> float:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import tvm
@@ -29,7 +28,7 @@ class Chain:
         self.graph, self.tensor = graph, tensor
         self.nodes: list[Operation] = []
 
-    def _add(self, op: str, inputs: list[int], attrs: Any, dtype: str = "float32") -> None:
+    def _add(self, op: str, inputs: list[int], attrs: dict, dtype: str = "float32") -> None:
         tensor = self.graph.new_tensor(self.graph.shapes[self.tensor], dtype)
         self.nodes.append(Operation(op, inputs, tensor, attrs))
         self.tensor = tensor

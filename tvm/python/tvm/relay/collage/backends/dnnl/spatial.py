@@ -6,149 +6,121 @@ Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 
 from __future__ import annotations
 
-from ..ints import per_axis
+from ..ints import pads_of, per_axis
 from ..partition.graph import Graph, Operation
-from .attributes import check, is_kernel_layout, is_plain_layout, padding
+from .types import check
 
 
 def conv(graph: Graph, node: Operation) -> Operation:
-    attrs = node.attrs
-    axes = len(str(attrs.data_layout)) - 2
-    spatial = "DHW"[3 - axes :]
-    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
-    out_layout = str(attrs.out_layout) or data_layout
-    check(node, is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
-    check(node, is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
-    check(node, out_layout == data_layout, "out_layout", out_layout)
-    left, right = padding(attrs.padding, axes)
-    channels = data_layout.index("C")
-    groups = int(attrs.groups)
-    out_channels = graph.shapes[node.output][channels]
-    in_channels = graph.shapes[node.inputs[0]][channels]
-    even = in_channels % groups == 0 and out_channels % groups == 0
-    check(node, even, "groups", groups)
-    return _convolution("conv", node, left, right)
+    layout, axes = _layout(node, "data_layout")
+    _check_kernel_layout(node, axes)
+    channels, groups = layout.index("C"), int(node.attrs.groups)
+    counts = [graph.shapes[tensor][channels] for tensor in (node.inputs[0], node.output)]
+    check(node, all(count % groups == 0 for count in counts), "groups", groups)
+    return _convolution("conv", node, len(axes))
 
 
 def deconv(graph: Graph, node: Operation) -> Operation:
-    attrs = node.attrs
-    axes = int(node.op[len("nn.conv")])
-    spatial = "DHW"[3 - axes :]
-    data_layout, kernel_layout = str(attrs.data_layout), str(attrs.kernel_layout)
-    check(node, is_plain_layout(data_layout, "NC" + spatial), "data_layout", data_layout)
-    check(node, is_kernel_layout(kernel_layout, spatial), "kernel_layout", kernel_layout)
-    check(node, str(attrs.out_layout) in ("", data_layout), "out_layout", attrs.out_layout)
+    layout, axes = _layout(node, "data_layout")
+    kernel_layout = _check_kernel_layout(node, axes)
     # In NC.. TVM reads the weights as IO.., whatever the letters say.
-    read_as = ("IO" + spatial, "GIO" + spatial)
-    named = data_layout != "NC" + spatial or kernel_layout in read_as
+    named = layout != "NC" + axes or kernel_layout in ("IO" + axes, "GIO" + axes)
     check(node, named, "kernel_layout", kernel_layout)
     # Without an axis of their own TVM and oneDNN order the weights of groups differently.
-    groups = int(attrs.groups)
+    groups = int(node.attrs.groups)
     check(node, groups == 1 or "G" in kernel_layout, "groups", groups)
-    left, right = padding(attrs.padding, axes)
-    more = per_axis(attrs.output_padding, axes)
-    right = [pad - extra for pad, extra in zip(right, more)]
-    return _convolution("deconv", node, left, right)
+    lowered = _convolution("deconv", node, len(axes))
+    more, ints = per_axis(node.attrs.output_padding, len(axes)), lowered.attrs["ints"]
+    ints["pad_r"] = [pad - extra for pad, extra in zip(ints["pad_r"], more)]
+    return lowered
 
 
-def _convolution(kind: str, node: Operation, left: list[int], right: list[int]) -> Operation:
-    attrs, axes = node.attrs, len(left)
-    ints = {
-        "strides": per_axis(attrs.strides, axes),
-        "dilation": per_axis(attrs.dilation, axes),
-        "pad_l": left,
-        "pad_r": right,
-        "groups": [int(attrs.groups)],
-    }
-    strings = {"data_layout": str(attrs.data_layout), "kernel_layout": str(attrs.kernel_layout)}
+def _layout(node: Operation, attribute: str = "layout") -> tuple[str, str]:
+    """Return a node's layout and which letters of it are an image's axes; others are refused than
+    these, N and C in some order (none in blocks as in NCHW16c), for data and result alike."""
+    layout = str(getattr(node.attrs, attribute))
+    axes = "DHW"[5 - len(layout) :]
+    check(node, sorted(layout) == sorted("NC" + axes), attribute, layout)
+    out = str(getattr(node.attrs, "out_layout", ""))
+    check(node, out in ("", layout), "out_layout", out)
+    return layout, axes
+
+
+def _check_kernel_layout(node: Operation, axes: str) -> str:
+    """Return the layout of weights; TVM's partitioning for oneDNN gives groups an axis."""
+    layout = str(node.attrs.kernel_layout)
+    letters = ("GOI" if "G" in layout else "OI") + axes
+    check(node, sorted(layout) == sorted(letters), "kernel_layout", layout)
+    return layout
+
+
+def _windows(node: Operation, axes: int) -> dict[str, list[int]]:
+    """Return the numbers that say how a node's windows lie."""
+    pads = pads_of(node.attrs.padding, axes)
+    numbers = {name: per_axis(getattr(node.attrs, name), axes) for name in ("strides", "dilation")}
+    return {**numbers, "pad_l": pads[:axes], "pad_r": pads[axes:]}
+
+
+def _convolution(kind: str, node: Operation, axes: int) -> Operation:
+    ints = {**_windows(node, axes), "groups": [int(node.attrs.groups)]}
+    names = ("data_layout", "kernel_layout")
+    strings = {name: str(getattr(node.attrs, name)) for name in names}
     return Operation(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
 def pool(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
-    axes = int(node.op[len("nn.max_pool")])
-    layout = str(attrs.layout)
-    spatial = "DHW"[3 - axes :]
-    check(node, is_plain_layout(layout, "NC" + spatial), "layout", layout)
-    check(node, str(attrs.out_layout) in ("", layout), "out_layout", attrs.out_layout)
-    left, right = padding(attrs.padding, axes)
-    kernel = per_axis(attrs.pool_size, axes)
-    dilation = per_axis(attrs.dilation, axes)
-    is_padded = any(left + right)
+    layout, axes = _layout(node)
+    windows, kernel = _windows(node, len(axes)), per_axis(attrs.pool_size, len(axes))
+    left, right, strides = (windows[name] for name in ("pad_l", "pad_r", "strides"))
     algorithm = "max"
     if "avg" in node.op:
-        include = bool(attrs.count_include_pad) and is_padded
+        include = bool(attrs.count_include_pad) and any(left + right)
         algorithm = "avg_include_padding" if include else "avg_exclude_padding"
         # With these two TVM and oneDNN count the cells beyond the padding differently.
         check(node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
     # oneDNN averages no dilated windows, and finds their maxima by slow reference code alone.
-    check(node, all(step == 1 for step in dilation), "dilation", dilation)
-    strides = per_axis(attrs.strides, axes)
+    check(node, set(windows["dilation"]) == {1}, "dilation", windows["dilation"])
     # oneDNN wants each window to touch the image: the first one to end, the last to begin, in it.
-    for i, axis in enumerate(spatial):
+    for i, axis in enumerate(axes):
         source, result = (graph.shapes[t][layout.index(axis)] for t in (*node.inputs, node.output))
         fits = left[i] < kernel[i] and (result - 1) * strides[i] - left[i] < source
         check(node, fits, "padding", left + right)
-    ints = {
-        "kernel": kernel,
-        "strides": strides,
-        "dilation": dilation,
-        "pad_l": left,
-        "pad_r": right,
-    }
-    return Operation(
-        "pool", node.inputs, node.output,
-        {"ints": ints, "strings": {"layout": layout, "algorithm": algorithm}},
-    )  # fmt: skip
+    return _pool(node, {"kernel": kernel, **windows}, algorithm)
 
 
-def global_pool(graph: Graph, node: Operation) -> Operation:
-    layout = str(node.attrs.layout)
-    axes = len(layout) - 2
-    check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
-    shape = graph.shapes[node.inputs[0]]
-    return _side_by_side(node, [shape[layout.index(axis)] for axis in "DHW"[3 - axes :]])
-
-
-def _side_by_side(node: Operation, kernel: list[int]) -> Operation:
-    """Make a pool whose windows neither overlap nor leave anything out."""
-    ones, zeros = [1] * len(kernel), [0] * len(kernel)
-    ints = {
-        "kernel": kernel, "strides": kernel, "dilation": ones, "pad_l": zeros, "pad_r": zeros,
-    }  # fmt: skip
-    algorithm = "max" if "max" in node.op else "avg_exclude_padding"
+def _pool(node: Operation, ints: dict[str, list[int]], algorithm: str) -> Operation:
     strings = {"layout": str(node.attrs.layout), "algorithm": algorithm}
     return Operation("pool", node.inputs, node.output, {"ints": ints, "strings": strings})
 
 
-def adaptive_pool(graph: Graph, node: Operation) -> Operation:
-    """Lower a pool whose windows are all of one size and lie side by side."""
-    layout = str(node.attrs.layout)
-    axes = len(layout) - 2
-    check(node, is_plain_layout(layout, "NC" + "DHW"[3 - axes :]), "layout", layout)
-    check(node, str(node.attrs.out_layout) in ("", layout), "out_layout", node.attrs.out_layout)
+def pool_side_by_side(graph: Graph, node: Operation) -> Operation:
+    """Lower a pool of the whole, or one whose windows are all of one size, which neither overlap
+    nor leave anything out."""
+    layout, axes = _layout(node)
     source, result = (graph.shapes[tensor] for tensor in (*node.inputs, node.output))
     is_whole = all(before % after == 0 for before, after in zip(source, result))
     check(node, is_whole, "output_size", list(result))
-    places = [layout.index(axis) for axis in "DHW"[3 - axes :]]
-    return _side_by_side(node, [source[i] // result[i] for i in places])
+    kernel = [source[i] // result[i] for i in map(layout.index, axes)]
+    ones, zeros = [1] * len(axes), [0] * len(axes)
+    ints = {"kernel": kernel, "strides": kernel, "dilation": ones, "pad_l": zeros, "pad_r": zeros}
+    return _pool(node, ints, "max" if "max" in node.op else "avg_exclude_padding")
 
 
 def resize(graph: Graph, node: Operation) -> Operation:
     """Lower a resize whose points are oneDNN's: the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
-    check(node, is_plain_layout(layout, "NCHW"), "layout", layout)
+    check(node, sorted(layout) == sorted("NCHW"), "layout", layout)
     check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
-    method, mode = str(attrs.method), str(attrs.coordinate_transformation_mode)
-    points = (
-        f"{method} {mode} {attrs.rounding_method}" if "nearest" in method else f"{method} {mode}"
-    )
+    is_nearest = "nearest" in attrs.method
+    points = f"{attrs.method} {attrs.coordinate_transformation_mode}"
+    points += f" {attrs.rounding_method}" if is_nearest else ""
     is_known = points in ("nearest_neighbor asymmetric floor", "linear half_pixel")
     check(node, is_known, "points", points)
-    if "nearest" in method:
+    if is_nearest:
         # The nearest half pixel is the one below exactly where each is repeated as often.
         source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
         is_whole = all(after % before == 0 for before, after in zip(source, result))
         check(node, is_whole, "size", list(result))
-    strings = {"layout": layout, "algorithm": "linear" if method == "linear" else "nearest"}
+    strings = {"layout": layout, "algorithm": "nearest" if is_nearest else "linear"}
     return Operation("resample", node.inputs, node.output, {"strings": strings})

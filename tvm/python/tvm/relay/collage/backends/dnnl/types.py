@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types that a primitive's operands and result may have.
+"""Refusals: attributes of ops, and element types of a primitive's operands and result.
 
-Asked when all fusing is done: that is when a product's result has the type it is stored in.
+Types are asked for when all fusing is done: then a product's result has the type it is stored in.
 Test: backends/dnnl/test_types.py.
 """
 
@@ -16,20 +16,15 @@ _FLOATS = ("float32", "bfloat16")
 BYTES = ("int8", "uint8")
 TYPES = (*_FLOATS, *BYTES, "int32")
 _PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
+MAX_RANK = 6  # axes that a tensor may have
 
 # Primitive whose operands and result are of one type -> these types.
 _ALIKE = {
-    "binary": _FLOATS,
+    **dict.fromkeys(("binary", "softmax", "log_softmax", "layer_norm"), _FLOATS),
+    **dict.fromkeys(("reduce", "resample"), _FLOATS),
     "prelu": ("float32",),
-    "softmax": _FLOATS,
-    "log_softmax": _FLOATS,
-    "layer_norm": _FLOATS,
-    "reduce": _FLOATS,
-    "resample": _FLOATS,
     "concat": (*_FLOATS, *BYTES),
-    "reshape": TYPES,
-    "slice": TYPES,
-    "transpose": TYPES,
+    **dict.fromkeys(("reshape", "slice", "transpose"), TYPES),
 }
 _ORDERED = ("relu",)  # oneDNN has no other function of integers
 
@@ -40,6 +35,12 @@ _CONVERSIONS = {
     ("float32", "bfloat16"): (_NEAREST, _TRUNCATE),
     **{("float32", target): (_NEAREST,) for target in BYTES},
 }
+
+
+def check(node: Operation, condition: object, attribute: str, value: object) -> None:
+    """Raise UnsupportedOpError, naming op, attribute and value, where the condition is not met."""
+    if not condition:
+        raise UnsupportedOpError("dnnl", node.op, f"{attribute}={value} is not supported")
 
 
 def check_types(graph: Graph) -> Graph:

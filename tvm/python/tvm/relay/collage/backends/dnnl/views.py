@@ -11,10 +11,11 @@ import tvm
 
 from ..ints import ints_of
 from ..partition.graph import Graph, Operation
-from .attributes import MAX_RANK, check
+from .types import MAX_RANK, check
 
 
 def reshape(graph: Graph, node: Operation) -> Operation:
+    """Lower what changes the shape at most."""
     return Operation("reshape", node.inputs[:1], node.output, {})
 
 
@@ -70,10 +71,6 @@ def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
     ]
 
 
-def identity(graph: Graph, node: Operation) -> Operation:
-    return Operation("reshape", node.inputs[:1], node.output, {})
-
-
 def depth_to_space(graph: Graph, node: Operation) -> list[Operation]:
     """Lower channels to rows and columns of a block; space_to_depth: the other way round."""
     attrs, size = node.attrs, int(node.attrs.block_size)
@@ -125,7 +122,7 @@ def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
         ints = {"axis": [axis]}
         nodes.append(Operation("concat", [*before, data, *after], result, {"ints": ints}))
         data = result
-    return nodes or identity(graph, node)
+    return nodes or reshape(graph, node)
 
 
 def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:

@@ -1,17 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Strided transposed convolutions to few channels, as plain ones whose channels are their phases.
+"""Transposed convolutions as what oneDNN has better kernels for, above all in image generators.
 
-Nets that draw images end so. oneDNN's kernel computes vectors of output channels, of which 1 or 3
-leave most lanes empty. With strides of s each result lies in one of s * s phases, by its row and
-column modulo s, and each phase is a plain convolution of the image with some of the weights: all of
-them are one convolution to s * s times as many channels, whose results are laid beside each other.
-Test: backends/dnnl/test_phases.py.
+These begin with a vector of noise that becomes an image of 4 x 4. Each number of the result meets
+each channel of the point once, which is a dense layer, but oneDNN runs the convolution of an image
+that is nearly all padding. Of 100 channels to 512 of 4 x 4 that takes three times as long as
+reading the weights.
+
+They end with strided ones to few channels. oneDNN's kernel computes vectors of output channels, of
+which 1 or 3 leave most lanes empty. With strides of s each result lies in one of s * s phases, by
+its row and column modulo s, and each phase is a plain convolution of the image with some of the
+weights: all of them are one convolution to s * s times as many channels, whose results are laid
+beside each other. Test: backends/dnnl/test_points.py, backends/dnnl/test_phases.py.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 
 import numpy as np
 import tvm
@@ -63,12 +69,17 @@ class _Axis:
         return [row for row in rows if 0 <= row[2] < self.kernel]
 
 
-def phases_as_channels(graph: Graph) -> Graph:
-    """Return the graph, fused already, with plain convolutions; consumes the given one."""
+def replace_transposed(graph: Graph) -> Graph:
+    """Return the graph, fused already, with dense layers and plain convolutions in the place of
+    such convolutions; consumes the given one."""
     nodes: list[Operation] = []
     for node in graph.nodes:
-        axes = _axes_of(graph, node)
-        nodes += _as_convolution(graph, node, axes) if axes else [node]
+        if _is_of_point(graph, node):
+            nodes += _as_product(graph, node)
+        elif axes := _axes_of(graph, node):
+            nodes += _as_convolution(graph, node, axes)
+        else:
+            nodes.append(node)
     graph.nodes = nodes
     return graph
 
@@ -122,10 +133,65 @@ def _as_convolution(graph: Graph, node: Operation, axes: tuple[_Axis, _Axis]) ->
         "groups": [1],
     }
     strings = {"data_layout": "NCHW", "kernel_layout": "OIHW"}
-    inputs = [data, graph.new_constant(tvm.nd.array(spread))]
+    inputs = [data, _new_constant(graph, spread)]
     return [
         Operation("conv", inputs, channels, {"ints": ints, "strings": strings}),
         Operation("reshape", [channels], phases, {}),
         Operation("transpose", [phases], beside, {"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
         Operation("reshape", [beside], node.output, {}),
     ]
+
+
+def _is_of_point(graph: Graph, node: Operation) -> bool:
+    """Tell whether a node is such a convolution, and each number of its result has its weights."""
+    if node.op != "deconv":
+        return False
+    ints, strings = node.attrs["ints"], node.attrs["strings"]
+    shape = graph.shapes[node.inputs[0]]
+    extents = [shape[axis] for axis, letter in enumerate(strings["data_layout"]) if letter in "DHW"]
+    # Beyond the window there is the bias alone, and between the taps of a dilated one.
+    is_covered = set(ints["dilation"]) == {1} and min(ints["pad_l"] + ints["pad_r"]) >= 0
+    return (
+        set(extents) == {1}
+        and strings["data_layout"][0] == "N"
+        and is_covered
+        and "G" not in strings["kernel_layout"]
+        and all(tensor in graph.constants for tensor in node.inputs[1:])
+        and {graph.dtypes[tensor] for tensor in [*node.inputs, node.output]} == {"float32"}
+        and all(post.input < 0 for post in node.post_ops)
+    )
+
+
+def _as_product(graph: Graph, node: Operation) -> list[Operation]:
+    ints, strings = node.attrs["ints"], node.attrs["strings"]
+    data_layout, kernel_layout = strings["data_layout"], strings["kernel_layout"]
+    data, weights, *bias = node.inputs
+    image, batch = data_layout[1:], graph.shapes[node.output][0]
+    # The weights that the padding does not cut off, in the order of the result, inputs last.
+    spatial = "DHW"[-len(ints["pad_l"]) :]
+    inside = {
+        letter: slice(left, -right or None)
+        for letter, left, right in zip(spatial, ints["pad_l"], ints["pad_r"], strict=True)
+    }
+    values = graph.constants[weights].numpy()
+    values = values[tuple(inside.get(letter, slice(None)) for letter in kernel_layout)]
+    axes = image.replace("C", "O") + "I"
+    values = values.transpose([kernel_layout.index(letter) for letter in axes])
+    outputs = values.shape[:-1]
+    units = math.prod(outputs)
+    inputs = [_new_constant(graph, values.reshape(units, -1))]
+    if bias:
+        numbers = graph.constants[bias[0]].numpy().reshape(-1)
+        aligned = numbers.reshape([-1 if axis == "C" else 1 for axis in image])
+        inputs.append(_new_constant(graph, np.broadcast_to(aligned, outputs).reshape(-1)))
+    rows = graph.new_tensor((batch, values.shape[-1]))
+    flat = graph.new_tensor((batch, units))
+    return [
+        Operation("reshape", [data], rows, {}),
+        Operation("inner_product", [rows, *inputs], flat, {}, node.post_ops),
+        Operation("reshape", [flat], node.output, {}),
+    ]
+
+
+def _new_constant(graph: Graph, values: np.ndarray) -> int:
+    return graph.new_constant(tvm.nd.array(np.ascontiguousarray(values, "float32")))
