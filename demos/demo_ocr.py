@@ -16,12 +16,12 @@ from demo_onnx import packaged_file
 # What networks of PP-OCR answer instead of a character, at this index.
 _BLANK = 0
 ANGLES = ("0", "180")
-_PACKAGE = "rapidocr_onnxruntime"
+PACKAGE = "rapidocr_onnxruntime"
 
 
 def model_file(name: str) -> Path:
     """An ONNX file of PP-OCR. FileNotFoundError that says what to install."""
-    return packaged_file(_PACKAGE, "rapidocr-onnxruntime", f"models/{name}")
+    return packaged_file(PACKAGE, "rapidocr-onnxruntime", f"models/{name}")
 
 
 def draw_line(text: str, width: int, height: int) -> Any:

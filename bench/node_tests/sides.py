@@ -52,7 +52,7 @@ def of_onnxruntime(case: Case) -> dict[str, Any]:
 
 def of_ours(case: Case, backends: Sequence[str] = ()) -> dict[str, Any]:
     """Through Collage; with TVM alone, nothing is measured."""
-    return _outcome(case, lambda: _built(case, backends), _is_like_onnxruntime)
+    return _outcome(case, lambda: built(case, backends), _is_like_onnxruntime)
 
 
 def _outcome(
@@ -88,7 +88,7 @@ def _is_clean(error: Exception) -> bool:
     return is_ours and "\n" not in text and _UNCLEAN.search(text) is None
 
 
-def _built(case: Case, backends: Sequence[str]) -> Run:
+def built(case: Case, backends: Sequence[str]) -> Run:
     shapes = {name: tensor.array.shape for name, tensor in case.inputs().items()}
     mod, params = collage.from_onnx(case.model(), shapes)
     mod = relay.transform.InferType()(mod)

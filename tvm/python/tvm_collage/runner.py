@@ -61,7 +61,7 @@ class Runner:
         inputs' names where the module has changed them (an AOT library's hold letters, digits and
         underscores alone)."""
         self._module = module  # keeps what the handle points to
-        self._run, self._python = _library()
+        self.run_library, self._python = _library()
         self._handle = module["handle"]().value
         self.inputs = [_info(row) for row in module["inputs"]()]
         self.outputs = [_info(row) for row in module["outputs"]()]
@@ -94,7 +94,7 @@ class Runner:
         outputs = [np.empty(shape, dtype) for shape, dtype in self._gives]
         for array in outputs:
             arrays.append(array.__array_struct__)
-        if self._run(self._handle, self._python, arrays):
+        if self.run_library(self._handle, self._python, arrays):
             raise_last_ffi_error()
         return outputs
 

@@ -114,7 +114,7 @@ def test_errors_are_outcomes(monkeypatch):
         return fail
 
     def outcome(error):
-        monkeypatch.setattr(sides, "_built", raising(error))
+        monkeypatch.setattr(sides, "built", raising(error))
         found = sides.of_ours(case)
         return found["outcome"], found["is_clean"], found["reason"]
 
@@ -127,10 +127,10 @@ def test_errors_are_outcomes(monkeypatch):
         ValueError("a line, but TVM's own"),
     )
     assert [outcome(error)[:2] for error in kinds] == [("refused", False)] * len(kinds)
-    monkeypatch.setattr(sides, "_built", lambda *_: raising(ValueError("rank 3 for 2")))
+    monkeypatch.setattr(sides, "built", lambda *_: raising(ValueError("rank 3 for 2")))
     found = sides.of_ours(case)
     assert found == {"outcome": "crashed", "reason": "ValueError: rank 3 for 2", "is_clean": False}
-    monkeypatch.setattr(sides, "_built", lambda *_: lambda inputs: [inputs["x"].array])
+    monkeypatch.setattr(sides, "built", lambda *_: lambda inputs: [inputs["x"].array])
     assert sides.of_ours(case)["outcome"] == "wrong"
 
 
@@ -138,7 +138,7 @@ def test_what_differs_as_onnxruntime_does_is_told_from_what_is_wrong(monkeypatch
     case = CASES["test_add"]
     (right,) = case.outputs()
     ours = [right.array + 1]
-    monkeypatch.setattr(sides, "_built", lambda *_: lambda _: ours)
+    monkeypatch.setattr(sides, "built", lambda *_: lambda _: ours)
     monkeypatch.setattr(sides, "session_of", lambda _: lambda _: [right.array + 1])
     found = sides.of_ours(case)
     assert found["outcome"] == "like onnxruntime" and found["reason"].startswith("output 0: ")

@@ -119,7 +119,7 @@ def test_names_are_found_or_refused():
 
 
 def test_a_real_net_whose_file_is_not_there_is_named(monkeypatch):
-    monkeypatch.setattr(demo_ocr, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(demo_ocr, "PACKAGE", "no_such_package")
     with pytest.raises(FileNotFoundError, match="requirements-models.txt"):
         models.NETS["ppocr_cls"].build(1)
 

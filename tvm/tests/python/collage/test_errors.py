@@ -34,7 +34,7 @@ def missing_backend():
 
     backend = collage.register_backend(Missing())
     yield backend
-    backends.registry._BACKENDS.pop(backend.name)
+    backends.registry.REGISTERED.pop(backend.name)
 
 
 def build(mod, target, **keywords):

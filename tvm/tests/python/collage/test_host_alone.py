@@ -67,7 +67,7 @@ def test_backends_that_trade_accuracy_are_named_where_a_budget_allows_them(caplo
 
 
 def test_where_none_can_run_it_says_so(caplog, monkeypatch):
-    monkeypatch.setattr(registry, "_BACKENDS", {})
+    monkeypatch.setattr(registry, "REGISTERED", {})
     (text,) = warnings(caplog, optimize)
     assert "no backend can run here either" in text and "\n" not in text
 

@@ -359,7 +359,7 @@ def test_a_model_that_fails_is_a_line_and_the_others_run(tmp_path, monkeypatch, 
         return record() | {"summary": "fine"}
 
     monkeypatch.setattr(demo, "run_model", run_model)
-    monkeypatch.setattr(demo_ocr, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(demo_ocr, "PACKAGE", "no_such_package")
     code, report = run(tmp_path, "--models", "resnet50,cls,rec")
     assert code == 1 and report["models"] == []
     assert report["broken"][0] == "resnet50: ValueError: no such thing"

@@ -81,8 +81,10 @@ def misaligned(given):
 
 
 def test_arrays_by_keyword_and_by_mapping_in_one_call_a_run(runner, monkeypatch):
-    given, calls, run = values(), [], runner._run
-    monkeypatch.setattr(runner, "_run", lambda *arguments: calls.append(1) or run(*arguments))
+    given, calls, run = values(), [], runner.run_library
+    monkeypatch.setattr(
+        runner, "run_library", lambda *arguments: calls.append(1) or run(*arguments)
+    )
     # TVM's functions, by which tensors are set and read otherwise, cannot be called.
     monkeypatch.setattr(tvm._ffi._ctypes.packed_func, "_LIB", None)
     with pytest.raises(AttributeError):
@@ -344,7 +346,7 @@ def test_python_is_few_microseconds_of_a_call(runner, monkeypatch):
     """What a call does besides the run takes less than reading six arrays' addresses from numpy's
     dictionaries does, which is most of what it once took."""
     given, outputs = values(), runner(values())
-    monkeypatch.setattr(runner, "_run", lambda *_: 0)
+    monkeypatch.setattr(runner, "run_library", lambda *_: 0)
 
     def addresses():
         for array in (*given.values(), *outputs):

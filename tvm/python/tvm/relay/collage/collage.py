@@ -63,7 +63,7 @@ def vm_estimate_seconds(
 
 
 @functools.cache
-def _estimator() -> CostEstimator:
+def own_estimator() -> CostEstimator:
     """Return the process's own, so that workers and costs stay from one call to the next."""
     return CostEstimator()
 
@@ -73,5 +73,5 @@ def estimate_seconds(mod: tvm.IRModule, target: Target) -> float:
 
     The old protocol of one candidate at a time; measured as every candidate is, in a worker.
     """
-    [cost] = _estimator().estimate_batch([mod], [target], ["@main"])
+    [cost] = own_estimator().estimate_batch([mod], [target], ["@main"])
     return math.inf if cost.seconds is None or cost.status != CostStatus.MEASURED else cost.seconds

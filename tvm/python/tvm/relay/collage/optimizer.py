@@ -286,7 +286,7 @@ def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
             + option("original", "the argument or option original")
         )
     try:
-        made = _whole(request.original.model, request.prepared)
+        made = whole_of(request.original.model, request.prepared)
     except ModelError as error:
         raise PlacementError(
             f"plan {placement.plan} cannot run the model's file: {error}"
@@ -305,7 +305,7 @@ def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
     return on_one_thread(mod) if placement.one_thread else mod
 
 
-def _whole(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
+def whole_of(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
     """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
     imported, of the same inputs and results. ModelError says why there is none, as for a model of
     more bytes."""
@@ -399,7 +399,7 @@ def _add_originals(request: Request) -> None:
     if request.original is None or request.original.truth is None:
         return
     try:
-        made = _whole(request.original.model, request.prepared, _LARGEST_PLANNED)
+        made = whole_of(request.original.model, request.prepared, _LARGEST_PLANNED)
     except ModelError as error:
         _logger.info("no plan runs the model's file itself: %s", error)
         return

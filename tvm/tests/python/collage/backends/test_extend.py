@@ -16,7 +16,7 @@ from tvm.relay.collage import (
     register_backend,
     rules,
 )
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.contrib.register import get_pattern_table
 from tvm.target import Target
@@ -40,7 +40,7 @@ class Extended(Backend):
 @pytest.fixture
 def backend():
     yield register_backend(Extended())
-    _BACKENDS.pop(NAME)
+    REGISTERED.pop(NAME)
 
 
 def found(text):

@@ -7,7 +7,7 @@ import tvm
 from onednn_nets import build, run
 from tvm import relay
 from tvm.relay.collage import backends
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.relay.op.contrib.register import get_pattern_table
 
@@ -37,7 +37,7 @@ class Doubler(backends.Backend):
 @pytest.fixture
 def doubler():
     yield backends.register_backend(Doubler())
-    _BACKENDS.pop("doubler")
+    REGISTERED.pop("doubler")
 
 
 def relu():

@@ -17,7 +17,7 @@ from tvm.relay.collage import (
     candidates,
     register_backend,
 )
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.collage.backends.target_options import options_in, options_of
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.compile import build_library
@@ -157,7 +157,7 @@ class Priced(Backend):
 @pytest.fixture
 def priced():
     yield register_backend(Priced())
-    _BACKENDS.pop(Priced.name)
+    REGISTERED.pop(Priced.name)
 
 
 def costs(answer, target="priced_test"):

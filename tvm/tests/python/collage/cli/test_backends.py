@@ -12,7 +12,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import backends
 from tvm.relay.collage.backends.interface import OwnKernels
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm_collage.cli import main
 
@@ -39,7 +39,7 @@ class Absent(backends.Backend):
 @pytest.fixture
 def absent():
     yield backends.register_backend(Absent())
-    _BACKENDS.pop("absent")
+    REGISTERED.pop("absent")
 
 
 def listed(capsys, *arguments, code=0):
@@ -78,7 +78,7 @@ class Owner(backends.Backend):
 @pytest.fixture
 def owner():
     yield backends.register_backend(Owner())
-    _BACKENDS.pop("owner")
+    REGISTERED.pop("owner")
 
 
 def test_kernels_of_ours_have_a_row_of_their_own(owner, capsys):
@@ -112,7 +112,7 @@ def test_kernels_of_two_backends_may_have_one_name(owner, capsys):
         assert listed(capsys, "quick").count("parts of owner") == 2
         assert listed(capsys).count("parts of owner") == 2
     finally:
-        _BACKENDS.pop("owner2")
+        REGISTERED.pop("owner2")
 
 
 def test_kernels_of_ours_are_not_there_without_their_backend(owner, capsys):
@@ -165,7 +165,7 @@ def test_a_users_module_is_imported(capsys, monkeypatch, tmp_path):
     try:
         out = listed(capsys, "my_backend_here", "--import", "my_backend_module")
     finally:
-        _BACKENDS.pop("my_backend_here", None)
+        REGISTERED.pop("my_backend_here", None)
     assert out == (
         "my_backend_here  op-level  NOT AVAILABLE: looking it up raised OSError: no device\n"
     )

@@ -15,7 +15,7 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import BackendUnavailableError, CollageOptions, CostEstimator
 from tvm.relay.collage.backends import Backend, greedy_partition, registry
-from tvm.relay.collage.collage import _estimator, estimate_seconds
+from tvm.relay.collage.collage import estimate_seconds, own_estimator
 from tvm.relay.collage.estimators.session import default_workers, open_session, own_backend_modules
 from tvm.relay.collage.measure import Cost, MeasureOptions, WorkerProcess
 from tvm.relay.collage.process_wide import logs
@@ -213,7 +213,7 @@ def test_the_old_protocol_gives_seconds_or_infinity_and_keeps_its_workers(starte
         assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(relu, LLVM) == seconds
         assert estimate_seconds(dynamic, LLVM) == math.inf
     assert len(started) == 1
-    _estimator().close()
+    own_estimator().close()
 
 
 class OwnBackend(Backend):
@@ -229,7 +229,7 @@ def test_only_the_targets_own_backends_are_imported(monkeypatch, caplog):
     used = type("Used", (OwnBackend,), {"__module__": "used.module"})
     broken = type("Broken", (OwnBackend,), {"__module__": "broken.module"})
     script = type("Script", (OwnBackend,), {"__module__": "__main__"})
-    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    monkeypatch.setattr(registry, "REGISTERED", dict(registry.REGISTERED))
     for backend in (used("own_used"), broken("own_broken"), script("own_script")):
         registry.register_backend(backend)
     assert own_backend_modules([]) == own_backend_modules([DNNL]) == ()

@@ -117,19 +117,19 @@ def assert_close(results, wanted):
 @pytest.mark.parametrize(
     "batch, units, many, build",
     [
-        (6, 20, kernel._MANY, build_library),
+        (6, 20, kernel.MANY, build_library),
         (1, 1, 1, relay.build),
         *(
             pytest.param(*sizes, marks=pytest.mark.slow("eleven layers of other sizes"))
-            for sizes in ((1, 10, 1, build_library), (4, 17, kernel._MANY, relay.build))
+            for sizes in ((1, 10, 1, build_library), (4, 17, kernel.MANY, relay.build))
         ),
     ],
 )
 def test_all_kinds_give_what_onnxruntime_gives(batch, units, many, build, monkeypatch):
     """With `many` of 1 as large layers do: rows by thread, or a step's columns. Of 17 and 1 units
     one is left for a vector of one number, which TVM does not know."""
-    monkeypatch.setattr(kernel, "_MANY", many)
-    monkeypatch.setattr(kernel, "_BLOCK", 16)
+    monkeypatch.setattr(kernel, "MANY", many)
+    monkeypatch.setattr(kernel, "BLOCK", 16)
     layers = all_layers(4, batch, 3, units)
     model, arrays = layers.model(), layers.arrays()
     mod, _ = collage.from_onnx(model)

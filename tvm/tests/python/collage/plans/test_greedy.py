@@ -7,7 +7,7 @@ import tvm
 from relay_text import assert_same_outputs, composites, parse, undo_partition
 from tvm import relay
 from tvm.relay.collage import backends
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.plans.greedy import take_all
 from tvm.relay.collage.relay_util.walk import nodes_of
@@ -30,9 +30,9 @@ class Greedy(backends.Backend):
 @pytest.fixture
 def register():
     yield backends.register_backend
-    if "greedy" in _BACKENDS:
+    if "greedy" in REGISTERED:
         backends.register_backend(Greedy([]))  # takes its op predicates out of TVM
-        _BACKENDS.pop("greedy")
+        REGISTERED.pop("greedy")
 
 
 def module():

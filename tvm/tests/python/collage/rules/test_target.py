@@ -5,7 +5,7 @@ import pytest
 import tvm
 from relay_text import HOST, assert_equal, make_backend, parse, part_text, partition, rule_of
 from tvm.relay.collage import Backend, MockCostEstimator, register_backend, rules
-from tvm.relay.collage.backends.registry import _BACKENDS
+from tvm.relay.collage.backends.registry import REGISTERED
 from tvm.relay.dataflow_pattern import is_op, wildcard
 from tvm.target import Target
 
@@ -36,7 +36,7 @@ def backend():
             return [("own_test.relu", RELU)]
 
     yield register_backend(Own())
-    _BACKENDS.pop("own_test")
+    REGISTERED.pop("own_test")
 
 
 COSTS = {HOST: 100, "own_test": 1}

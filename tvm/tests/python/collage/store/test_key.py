@@ -142,7 +142,7 @@ def test_schedules_from_elsewhere_are_another_key(monkeypatch):
 
 
 def test_versions_of_backends(monkeypatch, caplog):
-    monkeypatch.setattr(registry, "_BACKENDS", dict(registry._BACKENDS))
+    monkeypatch.setattr(registry, "REGISTERED", dict(registry.REGISTERED))
     monkeypatch.setattr("tvm.relay.collage.process_wide.logs.warned", set())
 
     def register(name, version=None, module=__name__):

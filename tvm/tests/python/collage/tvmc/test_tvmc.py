@@ -388,7 +388,7 @@ def broken():
             return "its library is missing"
 
     yield registry.register_backend(Broken())
-    registry._BACKENDS.pop("broken")
+    registry.REGISTERED.pop("broken")
 
 
 @pytest.mark.parametrize("arguments", ERRORS)

@@ -41,7 +41,7 @@ class Variant:
 
 
 ALONE = Variant("tvm")
-_BACKENDS = {
+REGISTERED = {
     "dnnl": ("dnnl -winograd=never", "dnnl -winograd=always"),
     "onnx": ("onnxruntime", "openvino"),
     "blas": ("cblas", "mkl"),
@@ -60,7 +60,7 @@ def own_variants(target: str) -> list[Variant]:
 def variants_of(profile: str, available: set[str]) -> list[Variant]:
     """The ways to place a graph of the profile, on backends that are available."""
     found = []
-    for target in _BACKENDS[profile]:
+    for target in REGISTERED[profile]:
         if target.split()[0] in available:
             found += own_variants(target)
     names = ["dnnl -winograd=always", "cblas", "mkl", "onnxruntime", "openvino"]

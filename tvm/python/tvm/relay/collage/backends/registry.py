@@ -26,7 +26,7 @@ from . import BUILTIN
 from .interface import GRAPH_LEVEL, OP_LEVEL, Backend, why_unavailable
 from .target_options import check_options, options_in, options_of, register_options
 
-_BACKENDS: dict[str, Backend] = {}
+REGISTERED: dict[str, Backend] = {}
 _NAMES_IN_USE = {
     TVM_BACKEND: "TVM's own kernels",
     TRANSITION: "a cost of a change of layout",
@@ -74,7 +74,7 @@ def register_backend(backend: Backend) -> Backend:
     backend.op_predicates = _guarded(backend, "op_predicates")
     tvm.get_global_func("collage.RegisterTargetKind")(backend.name, backend.device_type)
     register_options(backend)
-    _BACKENDS[backend.name] = backend
+    REGISTERED[backend.name] = backend
     prefix = f"relay.ext.{backend.name}"
     tvm.register_func(prefix, carried(_of_part(backend, "compile")), override=True)
     updater = f"{prefix}.constant_updater"
@@ -166,7 +166,7 @@ def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
 
 def find_backend(name: str) -> Backend | None:
     """Return the backend of that name, None when there is none."""
-    return _BACKENDS.get(name)
+    return REGISTERED.get(name)
 
 
 def backend_of(target: tvm.target.Target) -> Backend | None:
@@ -193,11 +193,11 @@ def which_was_meant(name: str, among: Iterable[str]) -> str:
 
 def get_backend(name: str) -> Backend:
     """Return the backend of that name; UnknownBackendError lists the known ones."""
-    if name not in _BACKENDS:
-        known = ", ".join(sorted(_BACKENDS)) or "none"
-        meant = which_was_meant(name, _BACKENDS)
+    if name not in REGISTERED:
+        known = ", ".join(sorted(REGISTERED)) or "none"
+        meant = which_was_meant(name, REGISTERED)
         raise UnknownBackendError(f"unknown backend {name!r}{meant}; known: {known}")
-    return _BACKENDS[name]
+    return REGISTERED[name]
 
 
 def require_backend(name: str) -> Backend:
@@ -224,7 +224,7 @@ def has_own_threads(name: str) -> bool:
 
 def list_backends() -> list[Backend]:
     """Return all known backends, available or not, by name."""
-    return [_BACKENDS[name] for name in sorted(_BACKENDS)]
+    return [REGISTERED[name] for name in sorted(REGISTERED)]
 
 
 for _, _module, _class in BUILTIN.values():

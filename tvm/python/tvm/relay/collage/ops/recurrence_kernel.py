@@ -27,9 +27,9 @@ Index: TypeAlias = tir.PrimExpr | int
 # Rows that are multiplied at once; rows of weights that are added to one row's sums at once.
 _MOST_ROWS, _DEPTH = 4, 8
 # Products from which on threads are worth what it takes to wake them.
-_MANY = 1 << 20
+MANY = 1 << 20
 # Columns that a thread takes at once in a step that is spread over threads.
-_BLOCK = 256
+BLOCK = 256
 
 _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "Relu": lambda x: tir.max(x, tir.const(0, "float32")),
@@ -63,8 +63,8 @@ def kernel(
     products = batch * units * units * KINDS[what.kind].gates
     groups = max(1, batch // rows)
     parts = directions * (batch // rows)
-    is_shared = parts > 1 and steps * directions * products >= _MANY
-    layer.blocks_are_shared = parts == 1 and products >= _MANY
+    is_shared = parts > 1 and steps * directions * products >= MANY
+    layer.blocks_are_shared = parts == 1 and products >= MANY
     ib = layer.ib
     with ib.for_range(0, parts, name="part", kind="parallel" if is_shared else "serial") as part:
         layer.run(steps, part // groups, part % groups * rows)
@@ -127,9 +127,9 @@ class _Layer:
         if not self.blocks_are_shared:
             self._columns(state, begin, end - begin, with_input)
             return
-        whole, rest = divmod(end - begin, _BLOCK)
+        whole, rest = divmod(end - begin, BLOCK)
         with self.ib.for_range(0, whole, name="block", kind="parallel") as block:
-            self._columns(state, begin + block * _BLOCK, _BLOCK, with_input)
+            self._columns(state, begin + block * BLOCK, BLOCK, with_input)
         if rest:
             self._columns(state, end - rest, rest, with_input)
 

@@ -28,7 +28,7 @@ from tvm.relay.collage.plans.graph_search import (
     guard,
     libraries,
 )
-from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, _of_trader
+from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, of_trader
 
 
 def of_rounds(rounds, **options):
@@ -474,6 +474,6 @@ def test_a_model_that_indexes_by_its_inputs_runs_on_made_up_ones():
 
 @pytest.mark.parametrize("plan", [failed("a", "wrong_result"), ran("a", 1.0, reference=None)])
 def test_what_limits_a_plan_that_trades_accuracy_is_shown_as_a_flag_where_options_are(plan):
-    message = _of_trader(plan, "the limit is " + option("accuracy_budget")).cost.message
+    message = of_trader(plan, "the limit is " + option("accuracy_budget")).cost.message
     shown = message.with_options(lambda each: f"--{each.name}")
     assert shown.endswith("the limit is --accuracy_budget")

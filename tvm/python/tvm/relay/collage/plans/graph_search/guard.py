@@ -119,7 +119,7 @@ def guard(
                 on_wait=waiting(on_step, 0, options.rounds),
             ),
         )
-    judged = [_of_trader(item, remarks.get(item.name)) for item in comparisons]
+    judged = [of_trader(item, remarks.get(item.name)) for item in comparisons]
     judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
     comparisons = Limits(options.memory_mb, options.library_mb).keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
@@ -158,7 +158,7 @@ def _with_equals(comparisons: Iterable[Comparison], same_as: Mapping[str, str]) 
     return rows
 
 
-def _of_trader(item: Comparison, remark: str | None) -> Comparison:
+def of_trader(item: Comparison, remark: str | None) -> Comparison:
     """Say what the limit of a plan that trades accuracy is; with nothing to compare, it fails."""
     if remark is None or (item.cost.is_usable and item.reference is not None):
         return item
