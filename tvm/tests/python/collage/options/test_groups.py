@@ -27,7 +27,7 @@ CALLED_BACK = {
     "estimators.session.OwnSession.get",
     "options.table.pass_options",
     "plans.placement.replay.read_placement",
-    "rules.pattern_rule._Growth.__init__",
+    "rules.custom._Growth.__init__",
     "rules.rule.tvm_rule",
 }
 
