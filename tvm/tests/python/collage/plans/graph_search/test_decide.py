@@ -69,27 +69,27 @@ def trial(seconds, spread, seed, rounds=30):
 @pytest.mark.parametrize("spread", ["quiet", "busy"])
 def test_of_equal_plans_the_simplest_ships_always(spread):
     equal = dict.fromkeys(ORDER, 1e-3)
-    assert Counter(trial(equal, spread, seed)[0] for seed in range(60)) == {"tvm": 60}
+    assert Counter(trial(equal, spread, seed)[0] for seed in range(200)) == {"tvm": 200}
 
 
 @pytest.mark.parametrize("spread", ["quiet", "busy"])
 def test_a_plan_that_is_5_percent_faster_is_found(spread):
     faster = {"tvm": 1.05e-3, "dnnl": 1.05e-3, "collage": 1e-3}
-    winners = Counter(trial(faster, spread, seed)[0] for seed in range(50))
-    assert winners["collage"] >= 49, winners
+    winners = Counter(trial(faster, spread, seed)[0] for seed in range(100))
+    assert winners["collage"] >= 98, winners
 
 
 def test_on_a_quiet_machine_less_will_do():
     faster = {"tvm": 1.3e-3, "dnnl": 1.015e-3, "collage": 1e-3}
-    winners = Counter(trial(faster, "quiet", seed)[0] for seed in range(40))
-    assert winners["collage"] >= 38, winners
+    winners = Counter(trial(faster, "quiet", seed)[0] for seed in range(100))
+    assert winners["collage"] >= 95, winners
 
 
 @pytest.mark.parametrize("spread", list(SPREADS))
 def test_nothing_ships_that_was_measured_2_percent_behind_the_best(spread):
     """Whatever the noise, and whatever the truth."""
     generator = np.random.default_rng(7)
-    for seed in range(12):
+    for seed in range(25):
         seconds = {name: 1e-3 * generator.uniform(1.0, 1.08) for name in ORDER}
         winner, samples = trial(seconds, spread, seed, rounds=int(generator.integers(3, 40)))
         best = samples[best_first(samples)[0]]
