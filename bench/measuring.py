@@ -152,7 +152,7 @@ def search(
     options = collage.CollageOptions(**settings, measure_kernels=not made_up, progress="quiet")
     children = _children_cpu()
     with tvm.transform.PassContext(opt_level=3), recording() as spent:
-        result = collage.optimize(mod, params, targets, options)
+        result = collage.optimize(mod, params, targets, options=options)
     of_pass = {
         name: [seconds["wall"], seconds["cpu"]]
         for name, seconds in json.loads(tvm.get_global_func("collage.LastPhases")()).items()

@@ -149,4 +149,4 @@ def is_whole(sub_graph: Any) -> bool:
 
 
 collage.register_backend(Custom())
-collage.add_pattern_rule("custom", is_elementwise, may_follow, is_whole, name="chain")
+collage.add_pattern_rule("custom", is_elementwise, may_follow, verify=is_whole, name="chain")

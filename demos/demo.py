@@ -103,7 +103,7 @@ def run_model(model: DemoModel, options: argparse.Namespace, console: Any) -> di
         result = model.build(targets_of(options.backends), options.collage).collage
     with _phase("compare", clock):
         further = 0.0 if options.quick else FURTHER_SECONDS
-        rows = measure_plans(model, result, options.rounds, further)
+        rows = measure_plans(model, result, options.rounds, further_seconds=further)
     text, reference_text = read_outputs(model, result)
     picture = options.output.with_name(f"{model.name}.svg")
     result.save_picture(picture)

@@ -76,7 +76,9 @@ def searches(
     options.sources = options.sources or sources_for(targets[0], folder, options)
     for name, more in settings(options).items():
         began = time.perf_counter()
-        result = collage.optimize(mod, None, targets, collage.CollageOptions(**common, **more))
+        result = collage.optimize(
+            mod, None, targets, options=collage.CollageOptions(**common, **more)
+        )
         yield row_of(name, result, time.perf_counter() - began), result
 
 
@@ -90,7 +92,7 @@ def sources_for(target: Any, folder: str, options: argparse.Namespace) -> list[s
 
     log, seconds = Path(folder, "smaller.jsonl"), options.tune_seconds
     with one_worker() as workers:
-        model = open_model(make_net(options.pixels * 2 // 3), target, "smaller", workers)
+        model = open_model(make_net(options.pixels * 2 // 3), target, "smaller", workers=workers)
         dearest = max(model.kernels, key=lambda kernel: kernel.calls * kernel.operations)
         shipped = shipped_log(target)
         if shipped and dearest.kind in {source.kernel.kind for source in sources_of([shipped])}:
@@ -133,11 +135,11 @@ def make_net(pixels: int) -> Any:
         return relay.add(y, bias)
 
     image = relay.var("image", shape=(1, 3, pixels, pixels))
-    x = relay.nn.relu(conv(image, 3, 32, 3, 2))
+    x = relay.nn.relu(conv(image, 3, 32, kernel=3, stride=2))
     for inputs, channels in ((32, 64), (64, 128)):
-        short = conv(x, inputs, channels, 1, 2)
-        y = relay.nn.relu(conv(x, inputs, channels, 3, 2))
-        x = relay.nn.relu(relay.add(conv(y, channels, channels, 3), short))
+        short = conv(x, inputs, channels, kernel=1, stride=2)
+        y = relay.nn.relu(conv(x, inputs, channels, kernel=3, stride=2))
+        x = relay.nn.relu(relay.add(conv(y, channels, channels, kernel=3), short))
     x = relay.nn.batch_flatten(relay.nn.global_avg_pool2d(x))
     weight = generator.standard_normal((10, 128)).astype("float32")
     mod = tvm.IRModule.from_expr(relay.Function([image], relay.nn.dense(x, relay.const(weight))))

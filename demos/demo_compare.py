@@ -62,7 +62,7 @@ def measure_plans(
         libraries,
         model.inputs[0],
         rounds,
-        peers,
+        peers=peers,
         reference=reference_of(model),
         rtol=OUTPUT_TOLERANCE,
         further=Further(question, further_seconds),

@@ -61,9 +61,9 @@ def content() -> DemoModel:
         "magika",
         f"Magika, kinds of content: {', '.join(FILES)}",
         lambda: import_onnx(file, inputs[0].shape),
-        [{"bytes": each} for each in inputs],
-        lambda outputs: demo_content.label(outputs[0], settings),
-        str(file),
+        inputs=[{"bytes": each} for each in inputs],
+        read=lambda outputs: demo_content.label(outputs[0], settings),
+        onnx=str(file),
     )
 
 
@@ -77,9 +77,9 @@ def recognition() -> DemoModel:
         "rec",
         f"PP-OCRv4 text recognition, image of {LINE!r}",
         lambda: import_onnx(file, image.shape),
-        [{"x": image}],
-        lambda outputs: decode_line(outputs[0], alphabet),
-        str(file),
+        inputs=[{"x": image}],
+        read=lambda outputs: decode_line(outputs[0], alphabet),
+        onnx=str(file),
     )
 
 
@@ -92,9 +92,9 @@ def classification() -> DemoModel:
         "cls",
         f"PP-OCR angle classification, image of {WORD!r} upright and upside down",
         lambda: import_onnx(file, upright.shape),
-        [{"x": upright}, {"x": turned}],
-        lambda outputs: decode_angle(outputs[0]),
-        str(file),
+        inputs=[{"x": upright}, {"x": turned}],
+        read=lambda outputs: decode_angle(outputs[0]),
+        onnx=str(file),
     )
 
 
@@ -105,9 +105,9 @@ def resnet50() -> DemoModel:
         "resnet50",
         "ResNet-50",
         "resnet",
-        (1, *shape),
-        lambda outputs: f"class {int(outputs[0].argmax())}",
-        {"num_layers": 50, "image_shape": shape},
+        shape=(1, *shape),
+        read=lambda outputs: f"class {int(outputs[0].argmax())}",
+        arguments={"num_layers": 50, "image_shape": shape},
     )
 
 
@@ -117,8 +117,8 @@ def generator() -> DemoModel:
         "dcgan",
         "DCGAN's generator of images",
         "dcgan",
-        (1, 100),
-        lambda outputs: f"an image, brightness {float(outputs[0].mean()):.2f}",
+        shape=(1, 100),
+        read=lambda outputs: f"an image, brightness {float(outputs[0].mean()):.2f}",
     )
 
 
@@ -138,7 +138,7 @@ def _of_testing(
         return made.get_workload(batch_size=1, **arguments)
 
     full_title = f"{title} (relay.testing, random weights)"
-    return DemoModel(name, full_title, load, [{"data": data}], read)
+    return DemoModel(name, full_title, load, inputs=[{"data": data}], read=read)
 
 
 MODELS: dict[str, Callable[[], DemoModel]] = {

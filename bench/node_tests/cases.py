@@ -79,7 +79,7 @@ class Case:
 def all_cases() -> list[Case]:
     found = load_model_tests(kind="node")
     return sorted(
-        (Case(each.name, each.model_dir, each.rtol, each.atol) for each in found),
+        (Case(each.name, each.model_dir, each.rtol, atol=each.atol) for each in found),
         key=lambda case: case.name,
     )
 

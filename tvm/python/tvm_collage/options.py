@@ -252,7 +252,7 @@ def option_table() -> list[Option]:
         default = make() if callable(make) else field.default
         values = field.metadata["values"]
         takes = values.takes if values else TYPES[type(default)]
-        rows.append(Option(field.name, default, field.metadata["meaning"], takes))
+        rows.append(Option(field.name, default, field.metadata["meaning"], takes=takes))
     return rows
 
 

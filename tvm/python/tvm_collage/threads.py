@@ -45,8 +45,8 @@ def cpu_set(root: str = "/", cpus: set[int] | None = None) -> CpuSet:
         len(allowed),
         len(cores_of(allowed, root)),
         len({_node_of(root, cpu) for cpu in allowed} - {""}),
-        len({_cache_of(root, cpu) for cpu in allowed} - {""}),
-        None if quota is None or quota >= len(allowed) else round(quota, 2),
+        caches=len({_cache_of(root, cpu) for cpu in allowed} - {""}),
+        quota=None if quota is None or quota >= len(allowed) else round(quota, 2),
     )
 
 

@@ -34,7 +34,7 @@ def add_compile(commands: Commands) -> None:
     """Add compile, search and replay."""
 
     def add(name: str, takes: str, help: str) -> Parser:
-        parser = add_command(commands, name, f"compile.{name}_model", help)
+        parser = add_command(commands, name, f"compile.{name}_model", help=help)
         _add_model(parser, takes)
         return parser
 
@@ -67,7 +67,7 @@ def add_compile(commands: Commands) -> None:
 
 def add_check(commands: Commands) -> None:
     help = "compare a model's outputs with those of the runtime that its file is made for"
-    parser = add_command(commands, "check", "check.check_model", help)
+    parser = add_command(commands, "check", "check.check_model", help=help)
     _add_model(parser)
     parser.add_argument(
         "--sample-inputs", default="", metavar="FILE", help="arrays by input name (.npz)"
@@ -78,7 +78,7 @@ def add_check(commands: Commands) -> None:
 
 def add_run(commands: Commands) -> None:
     help = "run a library on given or made-up inputs"
-    parser = add_command(commands, "run", "run.run_library", help)
+    parser = add_command(commands, "run", "run.run_library", help=help)
     flag = parser.add_argument
     flag("library", metavar="LIB", help="a library that `collage compile` or tvmc wrote")
     help = "arrays by input name; those left out are made up"
@@ -93,7 +93,7 @@ def add_run(commands: Commands) -> None:
 
 def add_report(commands: Commands) -> None:
     help = "show what ships and how fast it is, as text, page or picture"
-    parser = add_command(commands, "report", "report.show_report", help)
+    parser = add_command(commands, "report", "report.show_report", help=help)
     flag = parser.add_argument
     flag("file", type=Path, metavar="FILE", help="a library, a report or a placement")
     help = "print all plans, parts, failures and reasons"
@@ -129,7 +129,7 @@ def _why_no_picture(options: argparse.Namespace) -> str:
 
 def add_explain(commands: Commands) -> None:
     help = "say why each part runs where it does, and why this plan ships"
-    parser = add_command(commands, "explain", "report.explain_decision", help)
+    parser = add_command(commands, "explain", "report.explain_decision", help=help)
     flag = parser.add_argument
     flag("decision", metavar="FILE", help="a library, a report or a placement")
     flag("--node", type=int, metavar="N", help="tell all of one node, by its index")
@@ -145,7 +145,7 @@ def add_explain(commands: Commands) -> None:
 
 def add_bench(commands: Commands) -> None:
     help = "measure a model with Collage beside onnxruntime and OpenVINO"
-    parser = add_command(commands, "bench", "bench.bench_model", help)
+    parser = add_command(commands, "bench", "bench.bench_model", help=help)
     _add_model(parser, "MODEL [--library LIB.so]")
     help = "this model as it was compiled before, to measure it only"
     _add_library(parser, "--library", help=help)
@@ -158,7 +158,7 @@ def add_bench(commands: Commands) -> None:
 
 def add_doctor(commands: Commands) -> None:
     help = "check whether this machine is fit to measure on: cores, noise, backends, store"
-    parser = add_command(commands, "doctor", "doctor.examine_machine", help)
+    parser = add_command(commands, "doctor", "doctor.examine_machine", help=help)
     parser.add_argument("--target", default="", help="a host target to check, else the usual one")
     parser.add_argument("--store", default="", help="the file of the store, else the user's own")
     parser.add_argument("--strict", action="store_true", help="exit code 1 for warnings too")
@@ -167,7 +167,7 @@ def add_doctor(commands: Commands) -> None:
 
 def add_backends(commands: Commands) -> None:
     help = "list the backends: which can run here, why others cannot, what each takes"
-    parser = add_command(commands, "backends", "backends.list_all", help)
+    parser = add_command(commands, "backends", "backends.list_all", help=help)
     help = "these alone, with all their patterns and operators"
     parser.add_argument("name", nargs="*", help=help)
     parser.add_argument(
@@ -191,7 +191,7 @@ def add_completion(commands: Commands, make_parser: Callable[[], Parser]) -> Non
         return 0
 
     help = "print a script by which a shell completes commands and flags"
-    parser = add_command(commands, "completion", run, help)
+    parser = add_command(commands, "completion", run, help=help)
     parser.description = f"{help}: source <(collage completion bash), or in a file that it reads"
     parser.add_argument("shell", choices=["bash", "zsh", "fish"])
     parser.set_defaults(gives_data=True)

@@ -16,7 +16,7 @@ def add_store(commands: Commands) -> None:
     actions = _actions(commands, "store", help)
 
     def add(name: str, run: str, help: str) -> Parser:
-        action = add_command(actions, name, f"store.{run}", help)
+        action = add_command(actions, name, f"store.{run}", help=help)
         action.add_argument("--store", default="", help="its file, by default the user's own")
         add_progress(action)
         return action
@@ -59,7 +59,7 @@ def add_cache(commands: Commands) -> None:
         ("size", "how much there is, and where"),
         ("clear", "remove all of it: later searches measure anew"),
     ):
-        action = add_command(actions, name, f"cache.{name}_all", help)
+        action = add_command(actions, name, f"cache.{name}_all", help=help)
         action.add_argument("--store", default="", help="the store's file, else the user's own")
         add_progress(action)
     action.add_argument("--yes", action="store_true", help="do it: without, nothing is removed")

@@ -32,7 +32,7 @@ def add_tt(commands: Commands) -> None:
 
 def _add_nets(actions: Commands) -> None:
     help = "write the nets of Transfer-Tuning's paper as ONNX files, untrained"
-    action = add_command(actions, "export", "tt.export.export_nets", help)
+    action = add_command(actions, "export", "tt.export.export_nets", help=help)
     add_output(
         action, "FOLDER", "the folder to write the files to; nets that are there already are kept"
     )
@@ -48,15 +48,15 @@ def _add_nets(actions: Commands) -> None:
 
 def _add_logs(actions: Commands) -> None:
     help = "list the kernels of models or of logs, by class"
-    action = add_command(actions, "info", "tt.logs.list_kernels", help)
+    action = add_command(actions, "info", "tt.logs.list_kernels", help=help)
     help = "a model (*.onnx) or a log of Ansor"
     action.add_argument("input", nargs="+", type=Path, metavar="FILE", help=help)
     _add_model_options(action)
     add_progress(action)
     help = "copy the fastest trials of each kernel to a new log"
-    distil = add_command(actions, "distil", "tt.logs.distil_logs", help)
+    distil = add_command(actions, "distil", "tt.logs.distil_logs", help=help)
     help = "copy the trials of each class of kernels to a log of its own"
-    split = add_command(actions, "split", "tt.logs.split_logs", help)
+    split = add_command(actions, "split", "tt.logs.split_logs", help=help)
     for each in (distil, split):
         each.add_argument("logs", nargs="+", type=Path, metavar="LOG", help="a log of Ansor")
     add_output(distil, "LOG", "the new log to write")
@@ -67,7 +67,7 @@ def _add_logs(actions: Commands) -> None:
 
 def _add_searches(actions: Commands) -> None:
     def add(name: str, run: str, help: str) -> Parser:
-        action = add_command(actions, name, f"tt.search.{run}", help)
+        action = add_command(actions, name, f"tt.search.{run}", help=help)
         action.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
         return action
 
@@ -105,8 +105,8 @@ def _add_many(actions: Commands) -> None:
         actions,
         "many",
         "tt.many.transfer_many",
-        "transfer to each model from each log and from all, and compare what choose would take "
-        "with what proved best",
+        help="transfer to each model from each log and from all, and compare what choose would "
+        "take with what proved best",
     )
     action.add_argument(
         "models",
@@ -130,7 +130,7 @@ def _add_comparisons(actions: Commands) -> None:
         "measure a model untuned, with transferred schedules, and with Ansor's own schedules after "
         "the same time and at the end"
     )
-    action = add_command(actions, "compare", "tt.compare.compare_model", help)
+    action = add_command(actions, "compare", "tt.compare.compare_model", help=help)
     action.add_argument("model", type=Path, metavar="MODEL", help="an ONNX file")
     _add_log(action, "transferred", "the log that `collage tt transfer` wrote")
     _add_log(action, "ansor", "the log that `collage tt autoschedule` wrote")
@@ -141,7 +141,7 @@ def _add_comparisons(actions: Commands) -> None:
     _add_model_options(action)
     add_progress(action)
     help = "draw the speed-ups that compare found, and how they grew with search time"
-    action = add_command(actions, "plot", "tt.compare.plot_comparisons", help)
+    action = add_command(actions, "plot", "tt.compare.plot_comparisons", help=help)
     help = "a file that `collage tt compare -o FILE` wrote"
     action.add_argument("comparisons", nargs="+", type=Path, metavar="FILE", help=help)
     add_output(action, "PICTURE", "the picture to write, as .png or .svg")

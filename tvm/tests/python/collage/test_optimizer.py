@@ -58,8 +58,11 @@ def test_plans_are_tvm_each_backend_and_the_optimum(fakes):
         assert_same_outputs(plans["tvm"], plan)
 
 
-def test_the_result_names_parts_costs_and_phases_in_json_and_a_table(fakes, capsys):
+def test_the_result_names_parts_costs_and_phases_in_json_and_a_table(fakes, capsys, caplog):
+    caplog.set_level("INFO")
     result = collage.optimize(*small_net(), TARGETS)
+    [line] = [message for message in caplog.messages if message.startswith("search of")]
+    assert line.startswith("search of @main: asked for ") and "distinct candidates" in line
     [report] = result.partitioned
     assert report.function == "main" and report.is_optimal
     assert {part.backend for part in report.parts} >= {"dnnl"}

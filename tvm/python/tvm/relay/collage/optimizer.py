@@ -108,9 +108,9 @@ def optimize(
                 mod,
                 params,
                 parse_targets(targets),
-                options,
-                build_options or {},
-                _Given(
+                options=options,
+                build_options=build_options or {},
+                given=_Given(
                     samples,
                     options.placement or None if placement is None else placement,
                     options.original if original is None else original,
@@ -129,7 +129,7 @@ def _build(
     library = found.library
     if library is None:
         with context, found.records.in_force(), one_step("building", found.plan, progress):
-            library = build_whole(found.mod, found.host, found.executor, build_options)
+            library = build_whole(found.mod, found.host, found.executor, options=build_options)
     return Built.of_library(library, found.mod)
 
 
@@ -158,7 +158,9 @@ def _optimize(
     check_search(options.graph_searching, options.guarding)
     clock, limit = Phases(), TimeLimit(0 if placement else options.search_seconds)
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
-        prepared, is_simplified = _prepared(mod, params, targets.host, placement, limit)
+        prepared, is_simplified = _prepared(
+            mod, params, targets.host, placement=placement, limit=limit
+        )
     executor = executor_of(build_options, prepared)
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
@@ -181,7 +183,7 @@ def _optimize(
         return _replay(request, placement, decision)
     if not targets.external and not options.tuning.tries():
         is_here = not options.devices.tracker
-        if not shipped_of(options.tuning, prepared, targets.host, is_here).lines:
+        if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
             warn_host_alone(targets.host, options.accuracy_budget)
             return _result(request, TVM_ALONE)
     with contextlib.ExitStack() as held:
@@ -199,13 +201,13 @@ def _optimize(
             held.close()  # the guard's processes get the memory; devices are held for it
         _add_plans(request, found)
         how = end_to_end(request, found, session.runner)
-        search = search_whole(request, found, how, session.runner)
+        search = search_whole(request, found, how, runner=session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
             plans.add_on_one_thread()
         if found.records.changes_builds():
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how)
-    return _result(request, name, found, guarded, skipped, search)
+    return _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
 
 
 def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
@@ -257,10 +259,10 @@ def _replay(
     with request.clock.phase("replay"), request.records.in_force():
         allow = request.options.placement_allow
         if placement.original:
-            check_placement(request.prepared, placement, host, external, allow)
+            check_placement(request.prepared, placement, host, external=external, allow=allow)
             mod = _replayed_original(request, placement)
         else:
-            mod = apply_placement(request.prepared, placement, host, external, allow)
+            mod = apply_placement(request.prepared, placement, host, external=external, allow=allow)
     return Result(
         mod,
         host,
@@ -313,7 +315,7 @@ def whole_of(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm
         model = load_onnx(model)
     params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
     inputs = {p.name_hint: p.checked_type for p in params}
-    return whole(model, inputs, results, most_bytes)
+    return whole(model, inputs, results, most_bytes=most_bytes)
 
 
 def _place_operators(request: Request, measuring: Session) -> OpLevel:
@@ -327,7 +329,13 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
     tuned = dataclasses.replace(options.tuning, seconds=time)
     with (
         request.records.in_force(),
-        tuning(measuring, tuned, request.prepared, targets.host, targets.external) as session,
+        tuning(
+            measuring,
+            tuned,
+            request.prepared,
+            target=targets.host,
+            external_targets=targets.external,
+        ) as session,
         request.clock.phase("partition"),
     ):
         estimator, run = CostEstimator(session), session.tuning_run
@@ -363,7 +371,7 @@ def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, .
     with steps("kernels", request.options.progress) as on_step:
         on_step("looking for steps with several kernels", 0, 1)
         parts = request.plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step, request.limit)
+        return choose_kernels(session, parts, on_step, limit=request.limit)
 
 
 def _add_exact(request: Request, session: Session) -> None:

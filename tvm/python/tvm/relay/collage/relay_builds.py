@@ -142,7 +142,7 @@ def _check_shapes(
         mod,
         params,
         f"the {kind} executor",
-        lambda fixed: (
+        how=lambda fixed: (
             f"use relay.vm.compile, or import the model with its shapes, e.g. shape={fixed}"
         ),
     )

@@ -11,7 +11,6 @@ import pytest
 import tvm
 from rich.console import Console
 from tvm import relay
-from tvm.relay.collage import optimizer
 from tvm.relay.collage.costs.compared import Ratio
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.costs.kernel import KernelChoice, TriedKernel
@@ -365,14 +364,6 @@ def test_how_many_costs_were_asked_for_of_how_many():
     assert "The line Search counts otherwise: " in printed(result())
     twice = dataclasses.replace(result(), partitioned=[function_report(), function_report()])
     assert cost_rows(twice)[:2] == [("candidates", "16"), ("distinct", "12")]
-
-
-def test_the_log_says_it_too(caplog):
-    skipped = FunctionReport("theirs", skipped="a kernel")
-    with caplog.at_level("INFO"):
-        optimizer._log_costs([function_report(), skipped])
-    [line] = caplog.messages
-    assert line.startswith("search of @main: asked for 5 of 6 distinct candidates")
 
 
 def test_a_function_that_was_left_alone_is_one_line():

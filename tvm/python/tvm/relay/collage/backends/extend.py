@@ -63,7 +63,7 @@ def add_pattern_rule(
         )
     label = f"{backend_name}.{name}"
     try:
-        rule = PatternRule(label, op_rule, fusion_rule, verify)
+        rule = PatternRule(label, op_rule, fusion_rule, verify=verify)
     except TypeError as error:
         raise TypeError(f"backend {backend_name}: {error}") from None
     backend.added_rules = {**backend.added_rules, label: rule}

@@ -88,9 +88,9 @@ def c_source_module(
     if isinstance(flags, str):
         raise TypeError(f"c_source_module: flags is a list of texts, got {flags!r}")
     text = source + _entry_text(graph, entry)
-    code = _compile(text, tuple(flags), cc.get_cc(), library.soname if library else "")
+    code = _compile(text, tuple(flags), cc.get_cc(), needs=library.soname if library else "")
     attrs = {"source": source, "library": code.hex()}
-    return _module("c_source", function, graph, attrs, library)
+    return _module("c_source", function, graph, strings=attrs, library=library)
 
 
 def registered_function_module(function: relay.Function, name: str) -> tvm.runtime.Module:
@@ -105,7 +105,7 @@ def registered_function_module(function: relay.Function, name: str) -> tvm.runti
             f"registered_function_module: no function is registered as {name!r}: "
             "use tvm.register_func in the module that defines the backend"
         )
-    return _module("global_function", function, _graph_of(function), {"function": name})
+    return _module("global_function", function, _graph_of(function), strings={"function": name})
 
 
 def _module(

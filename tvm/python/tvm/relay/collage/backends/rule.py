@@ -67,7 +67,9 @@ def freely_joined(compiler: str, entries: Iterable[PartitionRule]) -> PartitionR
     As in TVM's prototype, its patterns join freely, and so do chosen parts that touch.
     """
     options = CollageOptions.current().candidates
-    return Joinable(rule_of_entries(str(compiler), list(entries), options, "ArbitraryFusion"))
+    return Joinable(
+        rule_of_entries(str(compiler), list(entries), options, own_style="ArbitraryFusion")
+    )
 
 
 def backend_rule(backend: Backend) -> PartitionRule:

@@ -131,7 +131,9 @@ def candidate_module(
     ValueError for a module without main or a function with free variables.
     """
     mod = deployable_module(function)
-    return deployed_candidate(mod, backend, target, build_options, label=label, tuning=tuning)
+    return deployed_candidate(
+        mod, backend, target, build_options=build_options, label=label, tuning=tuning
+    )
 
 
 def deployed_candidate(

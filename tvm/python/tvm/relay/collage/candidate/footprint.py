@@ -72,7 +72,7 @@ def _most_alive(function: Function) -> int:
 
         def made(tensor: relay.TensorType) -> int:
             size = (elements_of(tensor) or 0) * math.ceil(tvm.DataType(tensor.dtype).bits / 8)
-            values.append(_Value(time, size, read, _is_elementwise(expr)))
+            values.append(_Value(time, size, read, is_elementwise=_is_elementwise(expr)))
             return len(values) - 1
 
         return _mapped(expr.checked_type, made)

@@ -186,7 +186,7 @@ def _regions(call: relay.Call) -> Iterator[tuple[Any, Need]]:
     height, width = shape[1:3] if str(call.attrs.layout) == "NHWC" else shape[2:4]
     scale = float(call.attrs.spatial_scale) or 1.0
     extent = ((width - 1) / scale, (height - 1) / scale)
-    yield call.args[1], Need(0, max(0, shape[0] - 1), "regions", extent)
+    yield call.args[1], Need(0, max(0, shape[0] - 1), "regions", extent=extent)
 
 
 def _crop_and_resize(call: relay.Call) -> Iterator[tuple[Any, Need]]:

@@ -122,8 +122,8 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
         must_end(chosen.search_seconds),
     ):
         mod, params = load_model(options)
-    check_fixed_shapes(mod, params, _WHO, shape_flags, str(options.model))
-    return BuildRequest(mod, params, targets, chosen)
+    check_fixed_shapes(mod, params, _WHO, how=shape_flags, file=str(options.model))
+    return BuildRequest(mod, params, targets, chosen=chosen)
 
 
 def optimized(
@@ -135,4 +135,6 @@ def optimized(
     mod, params, targets, chosen = request or request_of(options)
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
-        return optimize(mod, params, targets, chosen, placement=placement, original=original)
+        return optimize(
+            mod, params, targets, options=chosen, placement=placement, original=original
+        )

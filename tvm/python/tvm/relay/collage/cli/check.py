@@ -29,7 +29,7 @@ def check_model(options: argparse.Namespace) -> int:
     check_samples(samples, prepared)
     executor = executor_of({}, prepared)
     how = EndToEnd(
-        lambda module: build_whole(module, host, executor, {}),
+        lambda module: build_whole(module, host, executor, options={}),
         samples,
         options.seed,
         executor=executor,

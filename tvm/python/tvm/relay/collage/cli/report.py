@@ -38,7 +38,7 @@ def show_report(options: argparse.Namespace) -> int:
         report, plan = read_decision(options.file)
     plan = options.plan or plan
     if wanted:
-        _write(report, wanted, options, plan)
+        _write(report, wanted, options, plan=plan)
     if placement:
         write_decision(placement, placement_in(options.file, options.plan), report)
         wanted["placement"] = placement
@@ -61,7 +61,7 @@ def _write(report: Report, wanted: dict[str, Path], options: argparse.Namespace,
     boxes = MOST_BOXES if options.boxes is None else options.boxes
     for form, path in wanted.items():
         with one_step("drawing", path.name, options.progress):
-            write_form(report, form, path, plan, function=options.function, boxes=boxes)
+            write_form(report, form, path, plan=plan, function=options.function, boxes=boxes)
         _tell_of(path, options)
 
 

@@ -108,7 +108,9 @@ class LlvmValue:
     def _named(self, text: str, kind: str = "", bits: int = 0) -> LlvmValue:
         name = f"%v{len(self._lines)}"
         self._lines.append(f"{name} = {text}")
-        return LlvmValue(self._lines, self._lanes, kind or self._kind, bits or self._bits, name)
+        return LlvmValue(
+            self._lines, self._lanes, kind or self._kind, bits=bits or self._bits, text=name
+        )
 
     def _of(self, other: LlvmValue | float) -> LlvmValue:
         return other if isinstance(other, LlvmValue) else self._constant(other)
@@ -123,7 +125,7 @@ class LlvmValue:
             text = f"0x{struct.unpack('Q', struct.pack('d', number))[0]:016X}"  # LLVM's own form
         if self._lanes > 1:
             text = f"splat ({_type(1, self._kind, self._bits)} {text})"
-        return LlvmValue(self._lines, self._lanes, self._kind, self._bits, text)
+        return LlvmValue(self._lines, self._lanes, self._kind, bits=self._bits, text=text)
 
     def _typed(self) -> str:
         return f"{_type(self._lanes, self._kind, self._bits)} {self._text}"
@@ -137,7 +139,7 @@ def _type(lanes: int, kind: str, bits: int) -> str:
 def function_text(name: str, body: Callable[..., LlvmValue], arguments: int, lanes: int) -> str:
     """Return the LLVM function `name` of that many vectors of float32 that computes `body`."""
     lines: list[str] = []
-    values = [LlvmValue(lines, lanes, "f", 32, f"%a{k}") for k in range(arguments)]
+    values = [LlvmValue(lines, lanes, "f", bits=32, text=f"%a{k}") for k in range(arguments)]
     result = body(*values)._typed()
     kind = _type(lanes, "f", 32)
     takes = ", ".join(f"{kind} %a{k}" for k in range(arguments))

@@ -142,7 +142,14 @@ def choose(step: KernelStep, costs: Mapping[str, Cost]) -> KernelChoice:
         working = [name for name in working if _is_surely_faster(costs[name], costs[usual])]
     best = min(working, key=lambda name: costs[name].seconds or 0.0, default=usual)
     tried = tuple(TriedKernel(name, costs[name].of_part()) for name in step.kernels)
-    return KernelChoice(step.backend, step.key, step.label, tuple(sorted(step.sizes)), best, tried)
+    return KernelChoice(
+        step.backend,
+        step.key,
+        step.label,
+        sizes=tuple(sorted(step.sizes)),
+        kernel=best,
+        tried=tried,
+    )
 
 
 def of_others(steps: Sequence[KernelStep], choices: Sequence[KernelChoice]) -> list[KernelChoice]:

@@ -89,6 +89,8 @@ def peak_candidates(host: Target) -> list[CandidateModule]:
         "peak of arithmetic": relay.Function([large], value),
     }
     return [
-        candidate_module(function, TVM_BACKEND, str(host), build_options(), label)
+        candidate_module(
+            function, TVM_BACKEND, str(host), build_options=build_options(), label=label
+        )
         for label, function in functions.items()
     ]

@@ -141,7 +141,7 @@ class CostEstimator(Object):
         Without a session the workers are this estimator's own, from its first use on.
         """
         with self._measuring() as session:
-            return measure_batch(session, mods, targets, labels)
+            return measure_batch(session, mods, targets, labels=labels)
 
     @_carried
     def _set_network(self, network: tvm.IRModule) -> int:
@@ -182,7 +182,7 @@ class CostEstimator(Object):
         such seconds.
         """
         with self._measuring() as session:
-            return least_seconds(session, works, targets, host)
+            return least_seconds(session, works, targets, host=host)
 
     @_carried
     def _bounds(self, questions: str, targets: Sequence[Target], host: Target) -> str:

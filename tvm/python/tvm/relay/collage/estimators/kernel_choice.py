@@ -54,7 +54,7 @@ def choose_kernels(
     """
     listed = [(part, steps) for part in functions if (steps := _steps_of(part)) is not None]
     first = _once(step for _, steps in listed for step in steps if not step.is_last)
-    costs = _costs(session.estimator, first, on_step, limit)
+    costs = _costs(session.estimator, first, on_step, limit=limit)
     first = [step for step in first if step.key in costs]
     choices = [choose(step, costs[step.key]) for step in first]
     said = [
@@ -63,7 +63,7 @@ def choose_kernels(
         if any(step.is_last for step in steps)
     ]
     last = _once(step for steps in said for step in steps if step.is_last)
-    costs = _costs(session.estimator, last, on_step, limit)
+    costs = _costs(session.estimator, last, on_step, limit=limit)
     last = [step for step in last if step.key in costs]
     choices += [choose(step, costs[step.key]) for step in last]
     choices += of_others([*first, *last], choices)

@@ -75,7 +75,7 @@ def open_session(
     """
     network_bytes = CACHE_BYTES if network is None else bytes_in_turn(network)
     check = functools.partial(limit.check, SEARCHED)
-    with _new_estimator(options, network_bytes, external_targets, check) as estimator:
+    with _new_estimator(options, network_bytes, external_targets, check=check) as estimator:
         try:
             yield Session(estimator, options, limit=limit)
         finally:

@@ -60,7 +60,11 @@ def transition_candidates(
     keywords = build_options()
     return [
         candidate_module(
-            _transform_of(tensor), TRANSITION, str(target), keywords, f"transform {tensor}"
+            _transform_of(tensor),
+            TRANSITION,
+            str(target),
+            build_options=keywords,
+            label=f"transform {tensor}",
         )
         for tensor in types
     ]

@@ -36,9 +36,11 @@ def tuning(
     candidates of `mod` before they are measured in the block, and where they are."""
     workers = session.options.measuring.workers or default_workers()
     imports = own_backend_modules(external_targets)
-    shipped = shipped_of(options, mod, target, session.runner.is_here)
+    shipped = shipped_of(options, mod, target, is_here=session.runner.is_here)
     device = _device_of(session) if options.tries() else None
-    with tuning_run(options, target, workers, imports, shipped=shipped, device=device) as run:
+    with tuning_run(
+        options, target, workers, imports=imports, shipped=shipped, device=device
+    ) as run:
         yield dataclasses.replace(session, tuning_run=run)
 
 

@@ -93,7 +93,7 @@ def _reply(replies: BinaryIO, seconds: float, end: Callable[[], int]) -> Reply:
     found = json.loads(line)
     if found["ok"]:
         return Reply("ok", found["value"])
-    return Reply("failed", None, found["type"], found["message"])
+    return Reply("failed", None, found["type"], message=found["message"])
 
 
 def _end(child: int, status: list[int]) -> int:

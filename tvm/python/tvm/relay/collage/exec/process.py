@@ -153,7 +153,7 @@ class WorkerProcess:
             return self._on_end("died", "it wrote over the worker's reply channel")
         add_workers(reply.get("spent"))
         if not reply["ok"]:
-            return self._on_end("failed", reply["message"], reply["type"], reply["fault"])
+            return self._on_end("failed", reply["message"], reply["type"], fault=reply["fault"])
         if self._is_starting:
             self._is_starting = False
             if self._queued is not None:
@@ -175,7 +175,7 @@ class WorkerProcess:
                 f"({self._memory_limit} bytes)"
             )
         self._awaited = None
-        return Reply(outcome, None, kind, message, fault, code)
+        return Reply(outcome, None, kind, message=message, fault=fault, code=code)
 
     def _write(self) -> None:
         while self._to_send:

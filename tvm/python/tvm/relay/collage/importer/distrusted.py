@@ -87,7 +87,7 @@ def _resize(node: TypedNode) -> str:
     if exact != new and place != "align_corners":
         return "TVM scales by the ratio of sizes, and the scale is another"
     rounds = node.text("nearest_mode", "round_prefer_floor")
-    return _placed(place, node.text("mode", "nearest"), rounds, old, new)
+    return _placed(place, node.text("mode", "nearest"), rounds, old=old, new=new)
 
 
 def _resized(node: TypedNode, old: Sequence[int]) -> list[float] | None:

@@ -293,7 +293,11 @@ class _Scope:
         proto._set_parameter_span(SimpleNamespace(input=[*node.input, *captured(node)]), span)
         try:
             found = opaque(
-                node, _reader(proto), self._types.type_of, self._expected, self._versions
+                node,
+                _reader(proto),
+                self._types.type_of,
+                expected=self._expected,
+                versions=self._versions,
             )
         except ModelError as error:
             raise _refusal(node, f"{_reason(why)}; {error.text}") from why

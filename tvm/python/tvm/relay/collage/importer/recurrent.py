@@ -36,7 +36,7 @@ def layer(
     what, extents = _recurrence(op, attrs), [_extents(type_of(item)) for item in given[:3]]
     is_static = all(_shape(type_of(item)) for item in given[_BIAS:_PEEPHOLES] if item is not None)
     if what is not None and None not in extents and is_static and given[_PEEPHOLES] is None:
-        return _layer(what, given, extents, bool(attrs.get("layout", 0)))
+        return _layer(what, given, extents, is_batch_first=bool(attrs.get("layout", 0)))
     dropped = [name for name in ("clip", "input_forget") if attrs.get(name)]
     if given[_LENGTHS] is not None and op != "GRU":
         dropped.append("sequence_lens")
@@ -57,7 +57,12 @@ def _recurrence(op: str, attrs: dict[str, Any]) -> Recurrence | None:
     if direction == "bidirectional" and first != second[: len(default)]:
         return None
     try:
-        return Recurrence(op, direction, tuple(first), bool(attrs.get("linear_before_reset", 0)))
+        return Recurrence(
+            op,
+            direction,
+            tuple(first),
+            linear_before_reset=bool(attrs.get("linear_before_reset", 0)),
+        )
     except ValueError:
         return None
 

@@ -65,7 +65,7 @@ def whole(
         value.type.CopyFrom(own[name])
     params = [relay.Var(name, kind) for name, kind in inputs.items()]
     try:
-        call = onnx_node(node, params, results, WHOLE_FILE)
+        call = onnx_node(node, params, results, operator=WHOLE_FILE)
     except UnsupportedOpError as error:
         raise ModelError(error.text) from None
     made = tvm.IRModule.from_expr(relay.Function(params, call))

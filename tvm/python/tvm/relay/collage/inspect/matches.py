@@ -90,5 +90,6 @@ def find_matches(pattern: DFPattern, function: relay.Function | DataflowGraph) -
     found = read_json(list[FoundMatch], get_global_func("collage.FindMatches")(pattern, graph))
     parts = list(get_global_func("collage.PartsOfPattern")(pattern))
     return [
-        Match(graph, m.root, {parts[b.part]: b.nodes for b in m.bindings}, m.inside) for m in found
+        Match(graph, m.root, {parts[b.part]: b.nodes for b in m.bindings}, inside=m.inside)
+        for m in found
     ]

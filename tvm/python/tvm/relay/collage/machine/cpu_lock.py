@@ -82,7 +82,7 @@ def _cpus(kind: int, on_wait: OnWait | None, folder: Path | None) -> Iterator[No
         try:
             place = folder or (Path(named) if named else shared_folder())
             for core in sorted(cores_of(os.sched_getaffinity(0)), key=int):
-                _take_core(place, core, kind, on_wait or _say, locks)
+                _take_core(place, core, kind, on_wait=on_wait or _say, locks=locks)
         except OSError as error:
             _warn_once(error)
         yield

@@ -281,7 +281,7 @@ class MeasuredCostEstimator:
                 measure(build, None)
 
         def measure(build: Any, tolerance: Any) -> None:
-            job = measure_job(self.options, candidate, library, build, tolerance)
+            job = measure_job(self.options, candidate, library, build=build, tolerance=tolerance)
             self.runner.submit(job, lambda reply: on_measured(job, reply))
 
         def on_measured(job: Job, reply: Reply) -> None:

@@ -37,7 +37,7 @@ class Peer:
         threads = int(environment["TVM_NUM_THREADS"])
         arguments = {"model": model, "inputs": inputs, "threads": threads}
         environment = {**environment, **untouched_variables()}
-        return Contestant(self.name, self.factory, arguments, environment)
+        return Contestant(self.name, self.factory, arguments, environment=environment)
 
 
 PEERS = {

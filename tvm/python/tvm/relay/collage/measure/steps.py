@@ -71,7 +71,7 @@ def measure_job(
     }
     files = (library,) if reference is None else (library, reference)
     step = options.measure_step or path_of(measure_library)
-    return _call(step, arguments, options.run_timeout, files)
+    return _call(step, arguments, options.run_timeout, files=files)
 
 
 def reference_of(library: str) -> str:

@@ -223,7 +223,7 @@ class Phase:
                 self._first, self._not_worked = done, seconds
             if done != was_done:
                 self._worked = seconds - self._not_worked
-            self._last = _Update(done, total, text, counts, is_waiting)
+            self._last = _Update(done, total, text, counts=counts, is_waiting=is_waiting)
             self._show()
             if self._teller is None and self._began is not None:
                 is_over = threading.Event()
@@ -273,7 +273,17 @@ class Phase:
             eta = left if left >= 0 else None  # a step that takes longer than those before it
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
-            self._view.show(State(self._name, done, total, text, counts, seconds, eta))
+            self._view.show(
+                State(
+                    self._name,
+                    done,
+                    total,
+                    text=text,
+                    counts=counts,
+                    seconds=seconds,
+                    eta_seconds=eta,
+                )
+            )
 
     def _tell_until(self, is_over: threading.Event) -> None:
         # Nobody can be told where standard error is closed.
@@ -300,7 +310,7 @@ def phase(
     every: float = _TOLD_SECONDS,
 ) -> Iterator[Phase]:
     """Open a Phase that ends with the block."""
-    running = Phase(name, view, clock, is_open, every)
+    running = Phase(name, view, clock, is_open=is_open, every=every)
     try:
         yield running
     finally:
@@ -331,7 +341,7 @@ def steps(
     is_open: bool = False,
 ) -> Iterator[OnStep]:
     """Yield an OnStep that shows the steps of a phase, by a kind of PROGRESS; see Phase."""
-    with phase(name, make_view(kind, stream), clock, is_open) as running:
+    with phase(name, make_view(kind, stream), clock, is_open=is_open) as running:
 
         def on_step(step: str, done: int, total: int, is_waiting: bool = False) -> None:
             counts = {"step": step, "done": done, "total": total}

@@ -59,7 +59,15 @@ def kernel(
     """Return the statement that fills the results' buffers from the operands'."""
     steps, directions, batch, units = (int(extent) for extent in results[0].shape)
     rows = next(n for n in range(_MOST_ROWS, 0, -1) if batch % n == 0)
-    layer = _Layer(what, registers, tir.ir_builder.create(), operands, results, units, rows)
+    layer = _Layer(
+        what,
+        registers,
+        tir.ir_builder.create(),
+        operands=operands,
+        results=results,
+        units=units,
+        rows=rows,
+    )
     products = batch * units * units * KINDS[what.kind].gates
     groups = max(1, batch // rows)
     parts = directions * (batch // rows)
@@ -99,7 +107,7 @@ class _Layer:
         for start, state in zip(starts, self.states):
             self._load(state, start)
         with ib.for_range(0, steps, name="step") as step:
-            self.step = _turned(self.what.direction, direction, step, steps)
+            self.step = _turned(self.what.direction, direction, step, steps=steps)
             _STEPS[self.what.kind](self)
         for state, last in zip(self.states, lasts):
             self._store(last, state)
@@ -125,25 +133,25 @@ class _Layer:
     def product(self, state: tir.Buffer, begin: int, end: int, with_input: bool = True) -> None:
         """Columns of the sums: bias, the inputs' part and the state by the weights."""
         if not self.blocks_are_shared:
-            self._columns(state, begin, end - begin, with_input)
+            self._columns(state, begin, end - begin, with_input=with_input)
             return
         whole, rest = divmod(end - begin, BLOCK)
         with self.ib.for_range(0, whole, name="block", kind="parallel") as block:
-            self._columns(state, begin + block * BLOCK, BLOCK, with_input)
+            self._columns(state, begin + block * BLOCK, BLOCK, with_input=with_input)
         if rest:
-            self._columns(state, end - rest, rest, with_input)
+            self._columns(state, end - rest, rest, with_input=with_input)
 
     def _columns(self, state: tir.Buffer, begin: Index, extent: int, with_input: bool) -> None:
         if self.rows == 1:
-            self._row(state, begin, extent, with_input)
+            self._row(state, begin, extent, with_input=with_input)
             return
         tile = self.registers.lanes * (self.registers.sums // self.rows)
         whole, rest = divmod(extent, tile)
         if whole:
             with self.ib.for_range(0, whole, name="tile") as index:
-                self._tile(state, begin + index * tile, tile, with_input)
+                self._tile(state, begin + index * tile, tile, with_input=with_input)
         if rest:
-            self._tile(state, begin + whole * tile, rest, with_input)
+            self._tile(state, begin + whole * tile, rest, with_input=with_input)
 
     def _start(self, row: Index, column: Index, with_input: bool) -> Any:
         bias = self.bias[self.direction, column]

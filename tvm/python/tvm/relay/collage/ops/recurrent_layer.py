@@ -23,9 +23,9 @@ class Kind:
 
 
 KINDS = {
-    "LSTM": Kind("collage.lstm", 4, 2, ("Sigmoid", "Tanh", "Tanh")),
-    "GRU": Kind("collage.gru", 3, 1, ("Sigmoid", "Tanh")),
-    "RNN": Kind("collage.rnn", 1, 1, ("Tanh",)),
+    "LSTM": Kind("collage.lstm", 4, 2, activations=("Sigmoid", "Tanh", "Tanh")),
+    "GRU": Kind("collage.gru", 3, 1, activations=("Sigmoid", "Tanh")),
+    "RNN": Kind("collage.rnn", 1, 1, activations=("Tanh",)),
 }
 
 

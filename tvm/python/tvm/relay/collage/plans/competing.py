@@ -187,10 +187,10 @@ class Plans:
                     backend,
                     "original",
                     f"{backend} on the model's file",
-                    tuple(i for i, node in enumerate(function.nodes) if "(" in node.text),
-                    (),
-                    True,
-                    cost,
+                    nodes=tuple(i for i, node in enumerate(function.nodes) if "(" in node.text),
+                    composites=(),
+                    is_primitive=True,
+                    cost=cost,
                 )
             ]
             for function in self._described

@@ -170,7 +170,7 @@ def _guarded(request: Request, how: EndToEnd) -> GuardResult:
             plans.modules,
             TVM_ALONE,
             dataclasses.replace(how, on_step=on_step),
-            options.guarding,
+            options=options.guarding,
             failed=plans.failed,
             same_as=plans.same_as(),
         )
@@ -193,7 +193,7 @@ def _build_plan(
             return compiled.build(module, opt_level=None, **request.build_options)
         # A plan of the model's file needs no VM for what TVM's graph executor cannot run.
         executor = executor_of(request.build_options, module)
-        return build_whole(module, request.targets.host, executor, request.build_options)
+        return build_whole(module, request.targets.host, executor, options=request.build_options)
 
 
 def search_whole(
@@ -205,7 +205,7 @@ def search_whole(
         return None
     with request.clock.phase("graph search"):
         try:
-            return search_whole_plans(request, found, how, runner)
+            return search_whole_plans(request, found, how, runner=runner)
         except GuardUnavailable as error:
             _logger.warning("whole plans are not searched: %s", error)
             return None
@@ -226,7 +226,7 @@ def search_whole_plans(
         on_step = held.enter_context(steps("graph search", request.options.progress, is_open=True))
         on_step("plans tried", 0, options.trials)
         known = held.enter_context(
-            known_plans(request, found.records, runner, how.samples, reference)
+            known_plans(request, found.records, runner, samples=how.samples, reference=reference)
         )
         base = known.look_up(reference)
         beside = plans.module_of(first)
@@ -252,7 +252,7 @@ def search_whole_plans(
 
         seconds = min(options.seconds, request.limit.left(WHOLE_PLANS))
         within = dataclasses.replace(options, seconds=seconds)
-        search = search_plans(space, measure, known, within, on_trials=on_trials)
+        search = search_plans(space, measure, known, options=within, on_trials=on_trials)
     plans.add_tried(search.placed())
     added = 0
     for parts in search.best.values():
@@ -293,7 +293,9 @@ def known_plans(
     try:
         module = " ".join(function.key for function in describe_functions(request.prepared))
         is_quiet = functools.cache(lambda: runner.is_quiet())
-        yield KnownPlans(store, module, str(request.targets.host), depends_on, is_quiet)
+        yield KnownPlans(
+            store, module, str(request.targets.host), options=depends_on, is_quiet=is_quiet
+        )
     finally:
         if store is not None:
             store.close()

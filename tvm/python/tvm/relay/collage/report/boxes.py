@@ -178,7 +178,7 @@ def _parts_of(report: Report, function: str, plan: str) -> list[PlacedPart]:
     placements = _placements(report)
     found = next(row for row in placements.plans if row.plan == plan)
     rows = next((row for row in placements.functions if row.name == function), None)
-    return parts_at(rows.parts, found.parts.get(function, ()), plan, function) if rows else []
+    return parts_at(rows.parts, found.parts.get(function, ()), plan, name=function) if rows else []
 
 
 def _placements(report: Report) -> SeenPlans:

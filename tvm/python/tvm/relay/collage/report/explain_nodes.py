@@ -61,7 +61,7 @@ class NodeFacts:
             if (each.is_external or each.name == TVM_ALONE) and only in (None, each.name)
         ]
         rows = [CandidateRow.of(row) for row in graph.costed]
-        self._alternatives = Alternatives(graph, rows, self._parts, transitions)
+        self._alternatives = Alternatives(graph, rows, self._parts, transitions=transitions)
         self._costed = _by_place(rows)
         self._reasons = _by_place(graph.reasons)
         self._refusals = _by_place(graph.refusals)

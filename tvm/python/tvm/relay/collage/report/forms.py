@@ -87,7 +87,7 @@ class ToldDecision:
         if form not in PICTURES:
             endings = " or ".join(f".{each}" for each in PICTURES)
             raise OptionError(f"a picture's file ends in {endings}, not {str(path)!r}")
-        write_form(report, form, path, plan, boxes=boxes)
+        write_form(report, form, path, plan=plan, boxes=boxes)
 
 
 # --- in a notebook -------------------------------------------------------------------------------

@@ -176,7 +176,7 @@ def plan_table(
         remarks = "; ".join(filter(None, told))
         found.append((row.name, median, interval, ratio_text(row), error, remarks))
     columns = (what, ">median", "95 % interval", f"speed-up over {best}", ">output error", "")
-    return _table(columns, found, len(found), [row.is_chosen for row in rows])
+    return _table(columns, found, len(found), bold=[row.is_chosen for row in rows])
 
 
 def placement_table(report: Report) -> Table:

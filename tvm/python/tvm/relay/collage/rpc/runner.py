@@ -92,7 +92,7 @@ class DeviceRunner:
     def compare(
         self, contestants: Sequence[Contestant], right: RightOutputs, options: RaceOptions
     ) -> list[Comparison]:
-        return compare_on_device(self.pool, contestants, right, options)
+        return compare_on_device(self.pool, contestants, right, options=options)
 
     def require(self, modules: Sequence[str]) -> None:
         """Have the devices' workers import these modules too."""
@@ -107,7 +107,7 @@ class DeviceRunner:
         self.pool.close()
 
     def _new_pool(self) -> DevicePool:
-        return DevicePool(self._address, self._key, self._options, self._wait_seconds)
+        return DevicePool(self._address, self._key, self._options, wait_seconds=self._wait_seconds)
 
 
 def find_device(tracker: str, key: str, wait_seconds: float = 10.0) -> DeviceInfo:

@@ -105,7 +105,7 @@ def PatternRule(
     check_function("PatternRule", "verify", verify)
 
     def find(graph: DataflowGraph) -> Iterator[SubGraph]:
-        growth = _Growth(name, graph, op_rule, fusion_rule)
+        growth = _Growth(name, graph, op_rule, fusion_rule=fusion_rule)
         is_right = never_raises(f"{name}: verify", verify or (lambda sub_graph: True))
         for nodes in growth.sets():
             sub_graph = graph.sub_graph(sorted(nodes))

@@ -46,11 +46,19 @@ def pattern_entry(backend: str, entry: object) -> PatternEntry:
             "use (name, pattern[, predicate[, attrs]])"
         )
     found = PatternEntry(*entry)
-    _check(backend, found, "name", isinstance(found.name, str), "a str")
-    _check(backend, found, "pattern", isinstance(found.pattern, DFPattern), "a DFPattern")
+    _check(backend, found, "name", is_right=isinstance(found.name, str), wanted="a str")
+    _check(
+        backend,
+        found,
+        "pattern",
+        is_right=isinstance(found.pattern, DFPattern),
+        wanted="a DFPattern",
+    )
     for field in ("predicate", "attrs"):
         value = getattr(found, field)
-        _check(backend, found, field, value is None or callable(value), "a function")
+        _check(
+            backend, found, field, is_right=value is None or callable(value), wanted="a function"
+        )
     return found
 
 

@@ -46,7 +46,7 @@ def _guarded(function: Callable, what: str, as_answer: Callable) -> Callable:
     @carried
     @functools.wraps(function)
     def guarded(*args: Any) -> Any:
-        return _ask(function, args, what, as_answer)
+        return _ask(function, args, what, as_answer=as_answer)
 
     return guarded
 
@@ -78,7 +78,7 @@ def _verdict(answer: object) -> Any:
 def ask(predicate: Callable, expr: relay.Expr) -> Any:
     """Answer C++ for a predicate that its owner gave to TVM as it was."""
     with interrupts_kept():
-        return _ask(predicate, (expr,), "predicate", _verdict)
+        return _ask(predicate, (expr,), "predicate", as_answer=_verdict)
 
 
 def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
@@ -92,7 +92,7 @@ def never_raises(name: str, predicate: Callable) -> Callable[..., bool]:
 
     @functools.wraps(predicate)
     def guarded(*args: Any) -> bool:
-        answer = _ask(predicate, args, "predicate", _verdict)
+        answer = _ask(predicate, args, "predicate", as_answer=_verdict)
         # A reason may be TVM's String too, which is a str.
         if not isinstance(answer, str):
             return answer

@@ -85,8 +85,8 @@ def DFPattern(
     The predicate gets the matched expression and answers with a bool, or a text that says why not;
     what it raises is a refusal.
     """
-    check("DFPattern", "name", name, str, "a str")
-    check("DFPattern", "pattern", pattern, dataflow_pattern.DFPattern, "a DFPattern")
+    check("DFPattern", "name", name, kinds=str, wanted="a str")
+    check("DFPattern", "pattern", pattern, kinds=dataflow_pattern.DFPattern, wanted="a DFPattern")
     check_function("DFPattern", "predicate", predicate)
     return _make("DFPattern", name, pattern, predicate and raised_is_reason(predicate))
 
@@ -101,7 +101,7 @@ def OpPredicate(name: str, predicate: str | Callable[[relay.Call], bool | str]) 
 
     An attribute is usually ``target.<backend>``; ValueError when no op has it.
     """
-    check("OpPredicate", "name", name, str, "a str")
+    check("OpPredicate", "name", name, kinds=str, wanted="a str")
     if isinstance(predicate, str):
         return _make("OpPredicateOfAttribute", name, predicate)
     if predicate is None:
@@ -128,7 +128,7 @@ def Composite(
     ``attrs`` gets the composite's last expression and gives further attributes of that function:
     ints, floats, strs or lists of such. What it raises or gives wrongly is a refusal.
     """
-    check("Composite", "label", label, str, "a str")
+    check("Composite", "label", label, kinds=str, wanted="a str")
     _check_rule("Composite", sub_rule)
     check_function("Composite", "attrs", attrs)
     return _make("Composite", label, sub_rule, attrs and attrs_or_reason(attrs))
@@ -174,10 +174,12 @@ def Combine(
 ) -> PartitionRule:
     """Give sub-candidates, and every union of them that the combiners build within the limits."""
     combiners = [
-        check("Combine", "a combiner", combiner, Combiner, "a combiner of collage.rules")
+        check(
+            "Combine", "a combiner", combiner, kinds=Combiner, wanted="a combiner of collage.rules"
+        )
         for combiner in combiners
     ]
-    check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, 1)
+    check_limit("Combine", "max_candidates_per_node", max_candidates_per_node, least=1)
     given = CombineLimits(max_depth, max_exits, allow_taps, max_candidates_per_node)
     limits = _checked("Combine", given)
     return _make("Combine", _check_rule("Combine", sub_rule), combiners, limits)
@@ -230,7 +232,7 @@ def _make(constructor: str, *args: Any) -> PartitionRule:
 
 
 def _check_rule(rule: str, value: object) -> PartitionRule:
-    return check(rule, "a sub-rule", value, PartitionRule, "a rule of collage.rules")
+    return check(rule, "a sub-rule", value, kinds=PartitionRule, wanted="a rule of collage.rules")
 
 
 def _checked(rule: str, limits: SubGraphConfig) -> str:
@@ -238,7 +240,7 @@ def _checked(rule: str, limits: SubGraphConfig) -> str:
     for field in dataclasses.fields(limits):
         value = getattr(limits, field.name)
         if isinstance(field.default, bool):
-            check(rule, field.name, value, bool, "a bool")
+            check(rule, field.name, value, kinds=bool, wanted="a bool")
         else:
             check_limit(rule, field.name, value)
     return json.dumps(dataclasses.asdict(limits))
@@ -262,7 +264,7 @@ def check_function(rule: str, argument: str, value: object) -> Any:
 
 def check_limit(rule: str, argument: str, value: object, least: int = 0) -> int:
     """Return ``value``; ValueError when it is an int below ``least``, TypeError when it is none."""
-    number: int = check(rule, argument, value, int, "an int")
+    number: int = check(rule, argument, value, kinds=int, wanted="an int")
     if number < least:
         raise ValueError(f"rule {rule}: {argument} is an int >= {least}, got {number}")
     return number

@@ -39,7 +39,7 @@ def salvage(path: str | os.PathLike[str]) -> list[StoredCost]:
             connection.execute("SELECT count(*) FROM sqlite_master")
             for prefix in _PREFIXES:
                 for order in ("ASC", "DESC"):
-                    _read_range(connection, prefix, order, found)
+                    _read_range(connection, prefix, order, found=found)
     return [found[key] for key in sorted(found)]
 
 

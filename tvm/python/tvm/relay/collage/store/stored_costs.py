@@ -91,7 +91,9 @@ class StoredCosts:
         allowed = (
             self._limit() if cost.status == CostStatus.TIMEOUT else self._options.budget_seconds
         )
-        self._waiting[key] = StoredCost(key, cost, now(), candidate.label, allowed)
+        self._waiting[key] = StoredCost(
+            key, cost, now(), label=candidate.label, allowed_seconds=allowed
+        )
         if not self._is_resting:
             with phase("store"):
                 self._write()

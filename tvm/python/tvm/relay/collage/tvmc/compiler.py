@@ -208,7 +208,9 @@ def _build(stock: Callable, *args: Any, **kwargs: Any) -> Any:
     call = inspect.signature(stock).bind(*args, **kwargs)
     found = call.arguments
     if not found.get("use_vm"):
-        check_fixed_shapes(found["mod"], found.get("params"), "the graph executor", _input_shapes)
+        check_fixed_shapes(
+            found["mod"], found.get("params"), "the graph executor", how=_input_shapes
+        )
     # From here on there are processes and files that an exception must clean up.
     _replace_handler(end_on_interrupt, signal.default_int_handler)
     found["tvm_target"] = [found["tvm_target"], *compilation.backends]

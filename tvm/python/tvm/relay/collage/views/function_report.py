@@ -211,7 +211,20 @@ def _unplaced(report: FunctionReport) -> list[Unplaced]:
         regions = len({candidate for _, candidate in found}) if why == "slower" else 0
         there, here = times
         count = len(found)
-        rows.append(Unplaced(op, backend, why, message, rule, count, seconds, there, here, regions))
+        rows.append(
+            Unplaced(
+                op,
+                backend,
+                why,
+                message=message,
+                rule=rule,
+                operators=count,
+                seconds=seconds,
+                backend_seconds=there,
+                instead_seconds=here,
+                regions=regions,
+            )
+        )
     return sorted(rows, key=lambda row: (-row.seconds, row.op))
 
 

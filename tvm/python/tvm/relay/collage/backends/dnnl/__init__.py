@@ -67,7 +67,7 @@ class DnnlBackend(Backend):
 
     def own_kernels(self) -> tuple[OwnKernels, ...]:
         version = str(tvm.get_global_func("collage.winograd.version")())
-        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, "dnnl -winograd=never"),)
+        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, without="dnnl -winograd=never"),)
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)

@@ -60,9 +60,9 @@ def products_of_bytes(graph: Graph) -> None:
         if node.output in taken or node.output in graph.constants:
             continue
         if node.op in _PRODUCTS and not why_bytes_are_inexact():
-            made = _product(graph, found, node, only)
+            made = _product(graph, found, node, reader=only)
         elif node.op in _MOVES and only is not None:
-            made = _move(graph, found, node, only)
+            made = _move(graph, found, node, reader=only)
         else:
             made = []
         taken.update(each.output for each in made)
@@ -88,9 +88,9 @@ def _product(
     total = graph.new_tensor(graph.shapes[node.output], "int32")
     zero = graph.new_constant(tvm.nd.array(np.zeros((), "int32")))
     inputs = [data.data, weights.data, data.zero, zero]
-    made = [Operation(_PRODUCTS[node.op], inputs, total, node.attrs)]
+    made = [Operation(_PRODUCTS[node.op], inputs, total, attrs=node.attrs)]
     output = node.output
-    bias = _bias(graph, node, reader, channels)
+    bias = _bias(graph, node, reader, channels=channels)
     if bias is not None and reader is not None:
         biased = graph.new_tensor(graph.shapes[total], "int32")
         shape = [1] * len(graph.shapes[total])
@@ -101,7 +101,7 @@ def _product(
     constants = (factors, np.zeros(factors.shape, "int32"))
     inputs = [total, *(graph.new_constant(tvm.nd.array(each)) for each in constants)]
     attrs = types.SimpleNamespace(axis=channels)
-    return [*made, Operation(_DEQUANTIZE, inputs, output, attrs)]
+    return [*made, Operation(_DEQUANTIZE, inputs, output, attrs=attrs)]
 
 
 def _channels(node: Operation, rank: int) -> tuple[int, int]:
@@ -147,7 +147,7 @@ def _move(
     )
     if not are_same or graph.dtypes[reader.output] != graph.dtypes[data.data]:
         return []
-    return [Operation(node.op, [data.data], reader.output, node.attrs)]
+    return [Operation(node.op, [data.data], reader.output, attrs=node.attrs)]
 
 
 def _floats(graph: Graph, each: _Dequantised) -> np.ndarray:

@@ -136,7 +136,7 @@ def recognise_all(graph: Graph) -> None:
     best: dict[int, tuple] = {}
     for node in graph.nodes:
         cost[node.output] = 1 + sum(cost.get(tensor, 0) for tensor in node.inputs)
-        for found in _known_pieces(graph, node, producers, users):
+        for found in _known_pieces(graph, node, producers, users=users):
             if 1 + cost.get(found[1], 0) <= cost[node.output]:
                 cost[node.output] = 1 + cost.get(found[1], 0)
                 best[node.output] = found
@@ -147,7 +147,7 @@ def recognise_all(graph: Graph) -> None:
         if node.output in best:
             post_op, source, piece = best[node.output]
             swallowed.update(inner.output for inner in piece)
-            node = Operation("function", [source], node.output, post_op)
+            node = Operation("function", [source], node.output, attrs=post_op)
         kept.append(node)
     graph.nodes = kept[::-1]
 
@@ -155,7 +155,7 @@ def recognise_all(graph: Graph) -> None:
 def function_ending_at(graph: Graph, root: Operation) -> tuple[PostOp, int, list[Operation]] | None:
     """Return (PostOp, variable, nodes) of the largest known function that ends at root, or None."""
     producers = {node.output: node for node in graph.nodes}
-    return next(reversed(list(_known_pieces(graph, root, producers, graph.users()))), None)
+    return next(reversed(list(_known_pieces(graph, root, producers, users=graph.users()))), None)
 
 
 def _known_pieces(
@@ -167,7 +167,7 @@ def _known_pieces(
     """Return (PostOp, variable, nodes) of the known functions that end at root, smallest first."""
     if root.op not in EVALUABLE_OPS:
         return
-    for source, piece in _pieces_of_one_variable(graph, root, producers, users):
+    for source, piece in _pieces_of_one_variable(graph, root, producers, users=users):
         if graph.shapes[source] == graph.shapes[root.output]:
             if len(piece) == 1 and len(root.inputs) == 1 and root.op in _EVALUATE:
                 post_op = _match_op(root.op)

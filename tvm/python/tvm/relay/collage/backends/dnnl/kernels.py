@@ -48,7 +48,9 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in given)
             steps[text] = (_label(graph, node), sizes)
     found = [
-        KernelStep("dnnl", text, label, _kernels_of(text, tvm.runtime.num_threads()), sizes)
+        KernelStep(
+            "dnnl", text, label, kernels=_kernels_of(text, tvm.runtime.num_threads()), sizes=sizes
+        )
         for text, (label, sizes) in steps.items()
     ]
     layouts = _layout_step(graph)
@@ -162,7 +164,14 @@ def _layout_step(graph: Graph) -> KernelStep | None:
     text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes))
     label = f"layouts of {len(convs)} convolutions"
     return KernelStep(
-        "dnnl", text, label, _LAYOUTS, sizes, _LAYOUT_SECONDS, _OTHER_LAYOUTS, is_last=True
+        "dnnl",
+        text,
+        label,
+        kernels=_LAYOUTS,
+        sizes=sizes,
+        budget_seconds=_LAYOUT_SECONDS,
+        stands_for=_OTHER_LAYOUTS,
+        is_last=True,
     )
 
 

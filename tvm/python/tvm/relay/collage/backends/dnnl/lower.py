@@ -57,7 +57,7 @@ def _check_tensors(graph: Graph) -> None:
 
 def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
     """Return the lowering of an op to a primitive that needs no attributes."""
-    return lambda graph, node: Operation(kind, node.inputs, node.output, {})
+    return lambda graph, node: Operation(kind, node.inputs, node.output, attrs={})
 
 
 def _along_an_axis(kind: str) -> Callable[[Graph, Operation], Operation]:
@@ -65,7 +65,7 @@ def _along_an_axis(kind: str) -> Callable[[Graph, Operation], Operation]:
 
     def lower(graph: Graph, node: Operation) -> Operation:
         axis = int(node.attrs.axis) % len(graph.shapes[node.output])
-        return Operation(kind, node.inputs, node.output, {"ints": {"axis": [axis]}})
+        return Operation(kind, node.inputs, node.output, attrs={"ints": {"axis": [axis]}})
 
     return lower
 
@@ -75,7 +75,7 @@ def _matmul(graph: Graph, node: Operation) -> Operation:
     check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
     flags = ("transpose_a", "transpose_b")
     ints = {name: [int(getattr(node.attrs, name))] for name in flags}
-    return Operation("matmul", node.inputs, node.output, {"ints": ints})
+    return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
 
 
 # Relay op -> oneDNN's name; the order matters in the last two.
@@ -103,7 +103,7 @@ def _count_turns(operand: Sequence[int], result: Sequence[int]) -> int:
 
 
 def _binary_node(algorithm: str, inputs: list[int], output: int) -> Operation:
-    return Operation("binary", inputs, output, {"strings": {"algorithm": algorithm}})
+    return Operation("binary", inputs, output, attrs={"strings": {"algorithm": algorithm}})
 
 
 def _with_vector(graph: Graph, node: Operation) -> list[Operation]:
@@ -116,10 +116,12 @@ def _with_vector(graph: Graph, node: Operation) -> list[Operation]:
     if vector in graph.constants:
         vector = graph.new_constant(reshaped(graph.constants[vector], shape))
     elif axis < rank - 1:  # a view broadcasts along that axis, a vector along the last one
-        views = [Operation("reshape", [vector], graph.new_tensor(shape, graph.dtypes[vector]), {})]
+        views = [
+            Operation("reshape", [vector], graph.new_tensor(shape, graph.dtypes[vector]), attrs={})
+        ]
         vector = views[0].output
     if node.op == "nn.prelu":
-        return [*views, Operation("prelu", [data, vector], node.output, {})]
+        return [*views, Operation("prelu", [data, vector], node.output, attrs={})]
     return [*views, _binary_node("add", [data, vector], node.output)]
 
 
@@ -139,7 +141,7 @@ def _function(graph: Graph, node: Operation) -> Operation:
     post: PostOp = node.attrs
     floats = {"alpha": post.alpha, "beta": post.beta}
     attrs = {"strings": {"algorithm": post.kind}, "floats": floats}
-    return Operation("eltwise", node.inputs[:1], node.output, attrs)
+    return Operation("eltwise", node.inputs[:1], node.output, attrs=attrs)
 
 
 def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
@@ -156,11 +158,11 @@ def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
     kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(source))
     strings = {"algorithm": node.op}
     if kept == graph.shapes[node.output]:
-        return Operation("reduce", node.inputs, node.output, {"strings": strings})
+        return Operation("reduce", node.inputs, node.output, attrs={"strings": strings})
     # oneDNN keeps reduced axes as ones: the result without them is a view.
     whole = graph.new_tensor(kept, graph.dtypes[node.output])
-    view = Operation("reshape", [whole], node.output, {})
-    return [Operation("reduce", node.inputs, whole, {"strings": strings}), view]
+    view = Operation("reshape", [whole], node.output, attrs={})
+    return [Operation("reduce", node.inputs, whole, attrs={"strings": strings}), view]
 
 
 def _variance(graph: Graph, node: Operation) -> list[Operation]:
@@ -170,10 +172,10 @@ def _variance(graph: Graph, node: Operation) -> list[Operation]:
     data, mean = node.inputs
     dtype = graph.dtypes[data]
     centred, squares = (graph.new_tensor(graph.shapes[data], dtype) for _ in range(2))
-    means = _reduce(graph, Operation("mean", [squares], node.output, node.attrs))
+    means = _reduce(graph, Operation("mean", [squares], node.output, attrs=node.attrs))
     return [
         _binary_node("sub", [data, mean], centred),
-        _function(graph, Operation("function", [centred], squares, PostOp("square"))),
+        _function(graph, Operation("function", [centred], squares, attrs=PostOp("square"))),
         *(means if isinstance(means, list) else [means]),
     ]
 
@@ -184,7 +186,7 @@ def _layer_norm(graph: Graph, node: Operation) -> Operation:
     check(node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
     scale = node.inputs[1] if attrs.scale else None
     shift = node.inputs[2] if attrs.center else None
-    norm = LayerNorm(node.inputs[0], float(attrs.epsilon), scale, shift)
+    norm = LayerNorm(node.inputs[0], float(attrs.epsilon), scale, shift=shift)
     return lower_layer_norm(graph, dataclasses.replace(node, attrs=norm))
 
 
@@ -192,14 +194,14 @@ def _cast(graph: Graph, node: Operation) -> Operation:
     if graph.dtypes[node.inputs[0]] == graph.dtypes[node.output]:
         return reshape(graph, node)
     # TVM drops what is behind the point; types.py says where that is the same or may be rounded.
-    return Operation("convert", node.inputs, node.output, qnn.conversion("truncate"))
+    return Operation("convert", node.inputs, node.output, attrs=qnn.conversion("truncate"))
 
 
 def _qnn_dense(graph: Graph, node: Operation) -> Operation:
     ints = {"transpose_a": [0], "transpose_b": [1]}
     rank = len(graph.shapes[node.inputs[0]])
     check(node, rank == 2, "rank of the data", rank)
-    return Operation("matmul", node.inputs, node.output, {"ints": ints})
+    return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
 
 
 _LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {

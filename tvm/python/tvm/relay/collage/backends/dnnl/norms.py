@@ -169,7 +169,7 @@ def lower_layer_norm(graph: Graph, node: Operation) -> Operation:
             raise UnsupportedOpError("dnnl", "layer_norm", f"scale or shift of shape {shape}")
     ints = {"scale": [int(norm.scale is not None)], "shift": [int(norm.shift is not None)]}
     attrs = {"ints": ints, "floats": {"epsilon": norm.epsilon}}
-    return Operation("layer_norm", norm.inputs(), node.output, attrs)
+    return Operation("layer_norm", norm.inputs(), node.output, attrs=attrs)
 
 
 def layer_norm_pattern() -> DFPattern:

@@ -30,7 +30,7 @@ class Chain:
 
     def _add(self, op: str, inputs: list[int], attrs: dict, dtype: str = "float32") -> None:
         tensor = self.graph.new_tensor(self.graph.shapes[self.tensor], dtype)
-        self.nodes.append(Operation(op, inputs, tensor, attrs))
+        self.nodes.append(Operation(op, inputs, tensor, attrs=attrs))
         self.tensor = tensor
 
     def as_float(self) -> Chain:
@@ -67,7 +67,7 @@ class Chain:
 
     def ending_as(self, output: int) -> list[Operation]:
         """Return the nodes; the last one is a conversion to the type of the op's result."""
-        self.nodes.append(Operation("convert", [self.tensor], output, conversion("nearest")))
+        self.nodes.append(Operation("convert", [self.tensor], output, attrs=conversion("nearest")))
         return self.nodes
 
 
@@ -87,8 +87,8 @@ def product(
     """Return the lowering of a quantised product, given that of the op in float32."""
 
     def lower(graph: Graph, node: Operation) -> Operation:
-        zero_point = _one(graph, node, 2, "input_zero_point")
-        weights_zero = _constant(graph, node, 3, "kernel_zero_point")
+        zero_point = _one(graph, node, 2, name="input_zero_point")
+        weights_zero = _constant(graph, node, 3, name="kernel_zero_point")
         if weights_zero.size > _FEW or weights_zero.any():
             raise _unsupported(node, "kernel_zero_point", "other than 0")
         plain = lower_float(graph, dataclasses.replace(node, inputs=node.inputs[:2]))
@@ -101,10 +101,10 @@ def product(
 
 def requantize(graph: Graph, node: Operation) -> list[Operation]:
     """(x - in_zero) * in_scale / out_scale + out_zero."""
-    in_scale = _constant(graph, node, 1, "input_scale")
-    in_zero = _one(graph, node, 2, "input_zero_point")
-    out_scale = _one(graph, node, 3, "output_scale")
-    out_zero = _one(graph, node, 4, "output_zero_point")
+    in_scale = _constant(graph, node, 1, name="input_scale")
+    in_zero = _one(graph, node, 2, name="input_zero_point")
+    out_scale = _one(graph, node, 3, name="output_scale")
+    out_zero = _one(graph, node, 4, name="output_zero_point")
     factors = in_scale / np.float32(out_scale)
     chain = Chain(graph, node.inputs[0]).as_float()
     if factors.size == 1:
@@ -117,32 +117,32 @@ def requantize(graph: Graph, node: Operation) -> list[Operation]:
 
 def quantize(graph: Graph, node: Operation) -> list[Operation]:
     """x / scale + zero."""
-    scales = _constant(graph, node, 1, "output_scale")
+    scales = _constant(graph, node, 1, name="output_scale")
     chain = Chain(graph, node.inputs[0]).as_float()
     if scales.size > 1:
-        axis, zeros = _axis(graph, node), _constant(graph, node, 2, "output_zero_point")
+        axis, zeros = _axis(graph, node), _constant(graph, node, 2, name="output_zero_point")
         return chain.scale(1 / scales, axis).shift(zeros, axis).ending_as(node.output)
-    scale = _one(graph, node, 1, "output_scale")
-    zero = _one(graph, node, 2, "output_zero_point")
+    scale = _one(graph, node, 1, name="output_scale")
+    zero = _one(graph, node, 2, name="output_zero_point")
     return chain.linear(1.0 / scale, zero).ending_as(node.output)
 
 
 def dequantize(graph: Graph, node: Operation) -> list[Operation]:
     """(x - zero) * scale."""
-    scales = _constant(graph, node, 1, "input_scale")
+    scales = _constant(graph, node, 1, name="input_scale")
     if scales.size > 1:
         return _dequantize_channels(graph, node, scales)
-    scale = _one(graph, node, 1, "input_scale")
-    zero = _one(graph, node, 2, "input_zero_point")
+    scale = _one(graph, node, 1, name="input_scale")
+    zero = _one(graph, node, 2, name="input_zero_point")
     chain = Chain(graph, node.inputs[0]).as_float()
     attrs = linear(scale, -zero * scale)
-    return [*chain.nodes, Operation("eltwise", [chain.tensor], node.output, attrs)]
+    return [*chain.nodes, Operation("eltwise", [chain.tensor], node.output, attrs=attrs)]
 
 
 def _dequantize_channels(graph: Graph, node: Operation, scales: np.ndarray) -> list[Operation]:
     """Dequantise with a scale and a zero point for each channel."""
     axis = _axis(graph, node)
-    zeros = _constant(graph, node, 2, "input_zero_point")
+    zeros = _constant(graph, node, 2, name="input_zero_point")
     chain = Chain(graph, node.inputs[0]).as_float().shift(-zeros, axis).scale(scales, axis)
     chain.nodes[-1].output = node.output
     return chain.nodes
@@ -151,7 +151,7 @@ def _dequantize_channels(graph: Graph, node: Operation, scales: np.ndarray) -> l
 def add(graph: Graph, node: Operation) -> list[Operation]:
     """((a - a_zero) * a_scale + (b - b_zero) * b_scale) / out_scale + out_zero."""
     names = [f"{of}_{what}" for of in ("lhs", "rhs", "output") for what in ("scale", "zero_point")]
-    values = [_one(graph, node, 2 + i, name) for i, name in enumerate(names)]
+    values = [_one(graph, node, 2 + i, name=name) for i, name in enumerate(names)]
     a_scale, a_zero, b_scale, b_zero, out_scale, out_zero = values
     a, b = a_scale / out_scale, b_scale / out_scale
     first, second = node.inputs[:2]
@@ -175,7 +175,7 @@ def _constant(graph: Graph, node: Operation, index: int, name: str) -> np.ndarra
 
 
 def _one(graph: Graph, node: Operation, index: int, name: str) -> float:
-    values = _constant(graph, node, index, name)
+    values = _constant(graph, node, index, name=name)
     if values.size != 1:
         raise _unsupported(node, name, f"of {values.size} elements")
     value = float(values.reshape(()))

@@ -65,7 +65,7 @@ def _convolution(kind: str, node: Operation, axes: int) -> Operation:
     ints = {**_windows(node, axes), "groups": [int(node.attrs.groups)]}
     names = ("data_layout", "kernel_layout")
     strings = {name: str(getattr(node.attrs, name)) for name in names}
-    return Operation(kind, node.inputs, node.output, {"ints": ints, "strings": strings})
+    return Operation(kind, node.inputs, node.output, attrs={"ints": ints, "strings": strings})
 
 
 def pool(graph: Graph, node: Operation) -> Operation:
@@ -91,7 +91,7 @@ def pool(graph: Graph, node: Operation) -> Operation:
 
 def _pool(node: Operation, ints: dict[str, list[int]], algorithm: str) -> Operation:
     strings = {"layout": str(node.attrs.layout), "algorithm": algorithm}
-    return Operation("pool", node.inputs, node.output, {"ints": ints, "strings": strings})
+    return Operation("pool", node.inputs, node.output, attrs={"ints": ints, "strings": strings})
 
 
 def pool_side_by_side(graph: Graph, node: Operation) -> Operation:
@@ -123,4 +123,4 @@ def resize(graph: Graph, node: Operation) -> Operation:
         is_whole = all(after % before == 0 for before, after in zip(source, result))
         check(node, is_whole, "size", list(result))
     strings = {"layout": layout, "algorithm": "nearest" if is_nearest else "linear"}
-    return Operation("resample", node.inputs, node.output, {"strings": strings})
+    return Operation("resample", node.inputs, node.output, attrs={"strings": strings})

@@ -135,10 +135,10 @@ def _as_convolution(graph: Graph, node: Operation, axes: tuple[_Axis, _Axis]) ->
     strings = {"data_layout": "NCHW", "kernel_layout": "OIHW"}
     inputs = [data, _new_constant(graph, spread)]
     return [
-        Operation("conv", inputs, channels, {"ints": ints, "strings": strings}),
-        Operation("reshape", [channels], phases, {}),
-        Operation("transpose", [phases], beside, {"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
-        Operation("reshape", [beside], node.output, {}),
+        Operation("conv", inputs, channels, attrs={"ints": ints, "strings": strings}),
+        Operation("reshape", [channels], phases, attrs={}),
+        Operation("transpose", [phases], beside, attrs={"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
+        Operation("reshape", [beside], node.output, attrs={}),
     ]
 
 
@@ -187,9 +187,9 @@ def _as_product(graph: Graph, node: Operation) -> list[Operation]:
     rows = graph.new_tensor((batch, values.shape[-1]))
     flat = graph.new_tensor((batch, units))
     return [
-        Operation("reshape", [data], rows, {}),
-        Operation("inner_product", [rows, *inputs], flat, {}, node.post_ops),
-        Operation("reshape", [flat], node.output, {}),
+        Operation("reshape", [data], rows, attrs={}),
+        Operation("inner_product", [rows, *inputs], flat, attrs={}, post_ops=node.post_ops),
+        Operation("reshape", [flat], node.output, attrs={}),
     ]
 
 

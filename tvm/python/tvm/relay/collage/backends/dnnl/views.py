@@ -16,14 +16,14 @@ from .types import MAX_RANK, check
 
 def reshape(graph: Graph, node: Operation) -> Operation:
     """Lower what changes the shape at most."""
-    return Operation("reshape", node.inputs[:1], node.output, {})
+    return Operation("reshape", node.inputs[:1], node.output, attrs={})
 
 
 def transpose(graph: Graph, node: Operation) -> Operation:
     rank = len(graph.shapes[node.output])
     axes = node.attrs.axes
     order = [int(axis) % rank for axis in axes] if axes else list(range(rank))[::-1]
-    return Operation("transpose", node.inputs, node.output, {"ints": {"axes": order}})
+    return Operation("transpose", node.inputs, node.output, attrs={"ints": {"axes": order}})
 
 
 def split(graph: Graph, node: Operation) -> Operation:
@@ -36,7 +36,7 @@ def split(graph: Graph, node: Operation) -> Operation:
     else:
         start = [0, *map(int, sections)][index]
     begin = [start if i == axis else 0 for i in range(len(source))]
-    return Operation("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+    return Operation("slice", node.inputs, node.output, attrs={"ints": {"begin": begin}})
 
 
 def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
@@ -53,7 +53,7 @@ def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
         extent, steps[axis] = source[axis], step
         begin[axis] = min(max(start + extent if start < 0 else start, 0), extent)
     if max(steps) == 1:
-        return Operation("slice", node.inputs, node.output, {"ints": {"begin": begin}})
+        return Operation("slice", node.inputs, node.output, attrs={"ints": {"begin": begin}})
     is_whole = all(extent % step == 0 for extent, step in zip(source, steps))
     check(node, is_whole, "strides", strides)
     rows, firsts, box = [], [], []
@@ -65,9 +65,9 @@ def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
     dtype = graph.dtypes[node.output]
     apart, part = graph.new_tensor(tuple(rows), dtype), graph.new_tensor(tuple(box), dtype)
     return [
-        Operation("reshape", node.inputs, apart, {}),
-        Operation("slice", [apart], part, {"ints": {"begin": firsts}}),
-        Operation("reshape", [part], node.output, {}),
+        Operation("reshape", node.inputs, apart, attrs={}),
+        Operation("slice", [apart], part, attrs={"ints": {"begin": firsts}}),
+        Operation("reshape", [part], node.output, attrs={}),
     ]
 
 
@@ -94,11 +94,14 @@ def depth_to_space(graph: Graph, node: Operation) -> list[Operation]:
         graph.new_tensor(tuple(extents[axis] for axis in axes), dtype) for axes in (before, after)
     )
     return [
-        Operation("reshape", node.inputs, apart, {}),
+        Operation("reshape", node.inputs, apart, attrs={}),
         Operation(
-            "transpose", [apart], moved, {"ints": {"axes": [before.index(axis) for axis in after]}}
+            "transpose",
+            [apart],
+            moved,
+            attrs={"ints": {"axes": [before.index(axis) for axis in after]}},
         ),
-        Operation("reshape", [moved], node.output, {}),
+        Operation("reshape", [moved], node.output, attrs={}),
     ]
 
 
@@ -115,12 +118,14 @@ def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
     padded = [axis for axis, sides in enumerate(widths) if any(sides)]
     nodes: list[Operation] = []
     for axis in padded:
-        pieces = [np.full(_with_extent(graph, data, axis, n), value, dtype) for n in widths[axis]]
+        pieces = [
+            np.full(_with_extent(graph, data, axis, extent=n), value, dtype) for n in widths[axis]
+        ]
         before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
-        whole = _with_extent(graph, data, axis, graph.shapes[data][axis] + sum(widths[axis]))
+        whole = _with_extent(graph, data, axis, extent=graph.shapes[data][axis] + sum(widths[axis]))
         result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
         ints = {"axis": [axis]}
-        nodes.append(Operation("concat", [*before, data, *after], result, {"ints": ints}))
+        nodes.append(Operation("concat", [*before, data, *after], result, attrs={"ints": ints}))
         data = result
     return nodes or reshape(graph, node)
 

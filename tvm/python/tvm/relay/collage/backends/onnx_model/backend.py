@@ -62,7 +62,9 @@ class OnnxModelBackend(Backend):
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         symbol = str(function.attrs["global_symbol"])
-        model = export_function(function, self.name, self.floats_alone, self.preferred_operators)
+        model = export_function(
+            function, self.name, self.floats_alone, preferred=self.preferred_operators
+        )
         size = model.ByteSize()
         if size > _MOST_BYTES:
             raise ValueError(

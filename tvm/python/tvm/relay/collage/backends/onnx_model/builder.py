@@ -177,7 +177,7 @@ class GraphBuilder:
                 Value(f"value_{first + i}", tuple(shape), dtype)
                 for i, (shape, dtype) in enumerate(types)
             )
-            node = OnnxNode(operator, names, outputs, attrs)
+            node = OnnxNode(operator, names, outputs, attrs=attrs)
             self._nodes.append(node)
             self._node_of[key] = node
             for value in outputs:

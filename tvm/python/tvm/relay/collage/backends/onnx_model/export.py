@@ -111,7 +111,9 @@ class _Visitor:
         is_tuple = isinstance(expr.checked_type, ir.TupleType)
         types = expr.checked_type.fields if is_tuple else [expr.checked_type]
         results = [self._static(each, name) for each in types]
-        call = ExportedCall(self.graph, self._backend, name, expr.attrs, values, results)
+        call = ExportedCall(
+            self.graph, self._backend, name, attrs=expr.attrs, values=values, results=results
+        )
         if name not in OPAQUE:  # nodes of the original model compute in others too
             for dtype in (*(dtype for _, dtype in results), *(v.dtype for v in call.operands)):
                 call.require(dtype in DTYPES, "dtype", dtype)

@@ -67,7 +67,7 @@ def _pool(call: ExportedCall, axes: int, operator: str) -> Value:
     else:
         call.require(all(step == 1 for step in dilation), "dilation", dilation)
         fields["count_include_pad"] = int(attrs.count_include_pad)
-        _pad_for_last_windows(call, fields, data.shape[2:], wanted)
+        _pad_for_last_windows(call, fields, data.shape[2:], wanted=wanted)
     fits = all(pad < size for pad, size in zip(fields["pads"], fields["kernel_shape"] * 2))
     call.require(fits, "padding", fields["pads"])
     # Relay keeps a last window that lies beyond the image, where runtimes drop it.

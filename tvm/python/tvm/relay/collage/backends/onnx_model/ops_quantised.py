@@ -21,7 +21,7 @@ BYTES = ("int8", "uint8")
 def _quantize(call: ExportedCall) -> Value:
     data, scale, zero = call.values
     call.require(call.dtype in BYTES, "out_dtype", call.dtype)
-    parameters = _parameters(call, scale, zero, call.dtype)
+    parameters = _parameters(call, scale, zero, dtype=call.dtype)
     return call.result("QuantizeLinear", [data, *parameters], **_axis(call, scale))
 
 
@@ -31,7 +31,7 @@ def _dequantize(call: ExportedCall) -> Value:
     call.require(data.dtype in (*BYTES, "int32"), "dtype", data.dtype)
     if data.dtype == "int32":  # as biases are
         call.require(not call.known(zero, "zero point").any(), "zero point", "other than 0")
-    parameters = _parameters(call, scale, zero, data.dtype)
+    parameters = _parameters(call, scale, zero, dtype=data.dtype)
     return call.result("DequantizeLinear", [data, *parameters], **_axis(call, scale))
 
 

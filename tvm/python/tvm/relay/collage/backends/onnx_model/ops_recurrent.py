@@ -84,13 +84,13 @@ def _with_product(walk: Rewriting, node: OnnxNode) -> list[Value] | None:
     source = walk.reshape(walk[product.inputs[0]], (steps, batch, factor.shape[0]))
     weights = np.ascontiguousarray(factor.T).reshape(directions, width, -1)
     both = np.concatenate([shift.reshape(directions, width), bias[:, width:]], axis=1)
-    return _as_onnx(walk, node, source, weights, walk.new.constant(both))
+    return _as_onnx(walk, node, source, weights=weights, bias=walk.new.constant(both))
 
 
 def _with_identity(walk: Rewriting, node: OnnxNode) -> list[Value]:
     columns = walk.shape(node.inputs[0])[2]
     identity = np.eye(columns, dtype="float32").reshape(walk.shape(node.inputs[2])[0], -1, columns)
-    return _as_onnx(walk, node, walk[node.inputs[0]], identity, walk[node.inputs[2]])
+    return _as_onnx(walk, node, walk[node.inputs[0]], weights=identity, bias=walk[node.inputs[2]])
 
 
 def _as_onnx(

@@ -163,7 +163,7 @@ def _resized(call: ExportedCall, coordinates: str, rounding: str) -> Value:
     call.require(aligned, "size", list(wanted))
     fields = {"mode": _METHODS[method], "coordinate_transformation_mode": coordinates}
     if fields["mode"] == "nearest":
-        mode = nearest_mode(sizes, wanted, coordinates, rounding)
+        mode = nearest_mode(sizes, wanted, coordinates, rounding=rounding)
         what = f"{rounding!r} of {list(sizes)} to {list(wanted)}"
         call.require(mode, "rounding_method", what)
         fields["nearest_mode"] = str(mode)

@@ -57,7 +57,7 @@ def _vector(walk: Rewriting, name: str, shape: tuple[int, ...], axis: int) -> Va
     if found is None:
         return walk.new.constant(vector)
     has_one_scale = array.size != vector.size and found[0].attrs
-    return None if has_one_scale else _dequantise(walk, found[0], vector, 0)
+    return None if has_one_scale else _dequantise(walk, found[0], vector, axis=0)
 
 
 def _transposed(walk: Rewriting, name: str) -> Value | None:
@@ -68,14 +68,14 @@ def _transposed(walk: Rewriting, name: str) -> Value | None:
         return None
     if found is None:
         return walk.new.constant(array.T)
-    return _dequantise(walk, found[0], array.T, 1 - found[0].attrs.get("axis", 0))
+    return _dequantise(walk, found[0], array.T, axis=1 - found[0].attrs.get("axis", 0))
 
 
 @rule(Made("Conv ConvTranspose", name="conv", is_once=True), "summand")
 def _bias_of_convolution(walk: Rewriting, found: Any) -> Value | None:
     """Add(Conv(x, w), b) is Conv(x, w, b); a bias that is there is added to."""
     conv = found.conv
-    bias = _vector(walk, found.summand, conv.shape, 1)
+    bias = _vector(walk, found.summand, conv.shape, axis=1)
     if bias is None:
         return None
     data, weight, *before = (walk[name] for name in conv.inputs)
@@ -91,7 +91,7 @@ def _bias_of_convolution(walk: Rewriting, found: Any) -> Value | None:
 def _gemm(walk: Rewriting, found: Any) -> Value | None:
     """Add(Gemm(x, w), b) is one Gemm."""
     gemm = found.gemm
-    bias = _vector(walk, found.summand, gemm.shape, 1) if len(gemm.inputs) == 2 else None
+    bias = _vector(walk, found.summand, gemm.shape, axis=1) if len(gemm.inputs) == 2 else None
     if bias is None:
         return None
     inputs = [*(walk[name] for name in gemm.inputs), bias]
@@ -226,7 +226,11 @@ def _normalisation(walk: Rewriting, found: Any) -> Value | None:
     if axis is None or axis != _last_axes(found.variance):
         return None
     data = walk[found.data]
-    return _unscaled(walk, data, axis, found.epsilon) if data.shape == found.node.shape else None
+    return (
+        _unscaled(walk, data, axis, epsilon=found.epsilon)
+        if data.shape == found.node.shape
+        else None
+    )
 
 
 _quotient = rule(_CENTRED, _DEVIATION)(_normalisation)

@@ -91,10 +91,10 @@ class Flattener:
         outputs = [_typed_tensor(self.graph, field, name) for field in fields]
         if name in _NODE_PER_RESULT:
             for index, output in enumerate(outputs):
-                self.graph.nodes.append(Operation(name, inputs, output, (call.attrs, index)))
+                self.graph.nodes.append(Operation(name, inputs, output, attrs=(call.attrs, index)))
         else:
             # Of others with several results we take those where only the first one counts.
-            self.graph.nodes.append(Operation(name, inputs, outputs[0], call.attrs))
+            self.graph.nodes.append(Operation(name, inputs, outputs[0], attrs=call.attrs))
         return tuple(outputs) if is_tuple else outputs[0]
 
 

@@ -142,7 +142,7 @@ def making_trials(workers: WorkerPool, progress: str) -> Iterator[OnStep]:
                 loads.append(meter.load())
                 if is_waiting:  # it tells so again and again
                     meter.begin()
-                on_step(step, done, total, is_waiting)
+                on_step(step, done, total, is_waiting=is_waiting)
 
             yield on_kernel
     finally:

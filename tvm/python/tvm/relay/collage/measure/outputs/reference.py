@@ -102,7 +102,7 @@ def evaluate(
 ) -> list[np.ndarray]:
     """Compute the outputs of main, a tuple's fields in order, bfloat16 in float32, and with `exact`
     float32 in float64. Precondition: types are inferred."""
-    result = _Evaluation(mod, builder, exact, watch).call(mod["main"], list(inputs))
+    result = _Evaluation(mod, builder, exact, watch=watch).call(mod["main"], list(inputs))
     fields = result if isinstance(result, list) else [result]
     fields = _wide(fields) if exact else fields
     kind = mod["main"].checked_type.ret_type

@@ -76,15 +76,15 @@ def kernels_of(library: tvm.runtime.Module) -> list[CompiledKernel]:
                 index,
                 name,
                 backend,
-                ops,
-                code,
-                (
+                ops=ops,
+                code=code,
+                types=(
                     *(type_of(s, out) for label, s, out in read if label not in library.params),
                     "->",
                     *(type_of(index, entry - first[index]) for entry in outputs),
                 ),
-                tuple(f"{a.dtype}{list(a.shape)}".replace(" ", "") for a in arrays),
-                _hash(b"".join(a.numpy().tobytes() for a in arrays)),
+                weights=tuple(f"{a.dtype}{list(a.shape)}".replace(" ", "") for a in arrays),
+                values=_hash(b"".join(a.numpy().tobytes() for a in arrays)),
             )
         )
     return found

@@ -157,13 +157,19 @@ def timer_of_part(
     """Return a timer of a part as its network runs it: `plain`, of runs one after the other, where
     nothing else tells. another: opens its graph executor once more, on weights of its own."""
     plain(1, 1)
-    lap = lap_needed(place.weight_bytes, place.inner_bytes, min(plain(1, 3)), place.network_bytes)
+    lap = lap_needed(
+        place.weight_bytes, place.inner_bytes, min(plain(1, 3)), network_bytes=place.network_bytes
+    )
     if lap == ONE_COPY and not place.has_own_threads:
         return plain
     names = list(inputs)
     between = pool_works() if place.has_own_threads else None
     return lap_timer(
-        copy_of(executor, names), lambda: copy_of(another(), names), lap, between, clock
+        copy_of(executor, names),
+        lambda: copy_of(another(), names),
+        lap,
+        between=between,
+        clock=clock,
     )
 
 
@@ -176,7 +182,7 @@ def lap_timer(
 ) -> Timer:
     """Return a timer of laps over the first copy and as many others as are needed."""
     copies = [first, *(another() for _ in range(lap.copies - 1))]
-    return seconds_in_turn(copies, reading_bytes(lap.other_bytes), between, clock)
+    return seconds_in_turn(copies, reading_bytes(lap.other_bytes), between, clock=clock)
 
 
 def seconds_in_turn(

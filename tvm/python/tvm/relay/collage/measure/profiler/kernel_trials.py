@@ -113,7 +113,7 @@ def time_kernels(
     once = {kernel: _seconds_once(run) for kernel, (_, run) in opened.items()}
     # For all kernels alike, so that one is not timed on warm weights beside others on cold ones.
     size = max((runs.weight_bytes for runs, _ in opened.values()), default=0)
-    lap = lap_needed(size, 0, min(once.values(), default=0.0), how.network_bytes)
+    lap = lap_needed(size, 0, min(once.values(), default=0.0), network_bytes=how.network_bytes)
     number = {kernel: math.ceil(how.sample_seconds / seconds) for kernel, seconds in once.items()}
     if lap != ONE_COPY:
         number = {kernel: min(MOST_TURNS, max(lap.copies, n)) for kernel, n in number.items()}
@@ -135,7 +135,7 @@ def time_kernels(
         seed=how.seed,
         give_up_ratio=_GIVE_UP_RATIO,
     )
-    samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options)
+    samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options=options)
     return {"samples": samples, "failed": failed}
 
 

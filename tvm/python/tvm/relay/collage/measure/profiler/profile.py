@@ -90,17 +90,20 @@ def measure_library(
 
         with phase("time"):
             place = Place(
-                build["weight_bytes"], build["inner_bytes"], how.network_bytes, how.has_own_threads
+                build["weight_bytes"],
+                build["inner_bytes"],
+                how.network_bytes,
+                has_own_threads=how.has_own_threads,
             )
             in_network = timer_of_part(
-                run, executor.module, lambda: opened()[1].module, values, place
+                run, executor.module, lambda: opened()[1].module, inputs=values, place=place
             )
             samples = sample_until_narrow(
                 in_network,
                 how.budget_seconds,
                 how.interval_width * (_WAKING if how.has_own_threads else 1.0),
-                how.sample_seconds,
-                _MOST_RUNS if in_network is run else MOST_TURNS,
+                sample_seconds=how.sample_seconds,
+                most_runs=_MOST_RUNS if in_network is run else MOST_TURNS,
             )
         whole = _stdlib.median(samples)
         border_seconds = 0.0

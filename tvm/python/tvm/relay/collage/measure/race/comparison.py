@@ -124,9 +124,9 @@ def compared(
             name,
             costs[name].with_remark(judge.remarks.get(name, "")),
             paired_ratio(seconds[name], best) if name in seconds else None,
-            errors.get(name),
-            tuple(results[name].seconds),
-            source if name in errors else None,
+            output_error=errors.get(name),
+            samples=tuple(results[name].seconds),
+            reference=source if name in errors else None,
             is_dependent=name in seconds and are_dependent(seconds[name], best),
             memory_bytes=results[name].memory_bytes,
         )

@@ -43,8 +43,8 @@ def library_contestant(
         return _Machine(loaded, place, rows)
     if weights:
         with open(weights, encoding="utf-8") as stream:
-            return _Executor(loaded, mod_name, place, rows, **json.load(stream))
-    return _Executor(loaded, mod_name, place, rows)
+            return _Executor(loaded, mod_name, place, sets=rows, **json.load(stream))
+    return _Executor(loaded, mod_name, place, sets=rows)
 
 
 class _OnSets:

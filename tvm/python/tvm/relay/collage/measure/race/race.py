@@ -159,7 +159,7 @@ class _Course:
         for name, started_with in self._started_with.items():
             self._workers[name] = start(started_with)
         for name in list(self._workers):  # all start at the same time
-            self._ask(name, "ping", {}, options.run_timeout)
+            self._ask(name, "ping", {}, seconds=options.run_timeout)
         with make_scratch() as folder:
             for i, contestant in enumerate(contestants):
                 if contestant.name in self._workers:
@@ -168,14 +168,14 @@ class _Course:
     def _open_one(self, contestant: Contestant, file: str) -> None:
         name = contestant.name
         request = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-        opened = self._ask(name, "open", request, self._options.open_timeout)
+        opened = self._ask(name, "open", request, seconds=self._options.open_timeout)
         if opened is None:
             return
         self._run_seconds[name] = opened["wall_seconds"]
         self.results[name].memory_bytes = opened["memory_bytes"]
         seconds = max(opened["seconds"], 1e-7)
         self._numbers[name] = max(1, math.ceil(self._options.sample_seconds / seconds))
-        self._ask(name, "outputs", {"file": file}, self._limit(name, 1))
+        self._ask(name, "outputs", {"file": file}, seconds=self._limit(name, 1))
         if name in self._workers:
             with np.load(file, allow_pickle=False) as outputs:
                 self.results[name].outputs = [outputs[key] for key in outputs.files]
@@ -191,7 +191,7 @@ class _Course:
         pids = [worker.pid for worker in self._workers.values()]  # of those that leave, too
         meter = LoadMeter(lambda: pids)
         meter.begin()
-        run_rounds(list(self._workers), self._sample, self._leave, self._options)
+        run_rounds(list(self._workers), self._sample, self._leave, options=self._options)
         load = meter.load()
         for result in self.results.values():
             result.load = load
@@ -209,7 +209,7 @@ class _Course:
         warm_seconds = options.warm_seconds
         wake = {"runs": options.runs, "number": number, "warm_seconds": warm_seconds}
         allowed = warm_seconds + self._limit(name, (options.runs + 1) * number)
-        seconds = self._ask(name, "time", wake, allowed)
+        seconds = self._ask(name, "time", wake, seconds=allowed)
         if seconds is None:
             return None
         self.results[name].seconds.append(_stdlib.median(seconds))

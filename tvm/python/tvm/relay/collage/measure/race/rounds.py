@@ -104,7 +104,7 @@ def run_rounds(
     told of those that go without having failed: far too slow, behind by the `early_end`, or out of
     question for `further`.
     """
-    state = _Rounds(names, sample, leave, options.seed)
+    state = _Rounds(names, sample, leave, seed=options.seed)
     done, goal, further = 0, options.rounds, options.further
     on_round = options.on_round or (lambda done, rounds: None)
     on_round(done, goal)

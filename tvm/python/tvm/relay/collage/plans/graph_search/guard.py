@@ -139,13 +139,15 @@ def guard(
     library = None if how.ship else libraries[winner]  # None of a fork's
     own = {name: name for name in libraries}
     own |= {name: other for name, other in same_as.items() if other in libraries}
-    kept = _Libraries({name: plans[name] for name in libraries}, own, how, (winner, library))
+    kept = _Libraries({name: plans[name] for name in libraries}, own, how, kept=(winner, library))
     used = {item.name: item for item in comparisons}[winner].reference
     wanted = ORIGINAL if how.truth else reference
-    unverified = _why_unverified(comparisons, winner, used, wanted, advice)
+    unverified = _why_unverified(comparisons, winner, used, wanted=wanted, advice=advice)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
-    return GuardResult(_with_equals(comparisons, same_as), winner, kept, used, unverified)
+    return GuardResult(
+        _with_equals(comparisons, same_as), winner, kept, reference=used, unverified=unverified
+    )
 
 
 def _with_equals(comparisons: Iterable[Comparison], same_as: Mapping[str, str]) -> list[Comparison]:

@@ -120,7 +120,7 @@ class EndToEnd:
         has_made_up = any(p.name_hint not in self.samples for p in reference["main"].params)
         has_ways = self.executor == VM and has_several_ways(reference)
         sets = SETS if has_ways and has_made_up else 0
-        return Inputs(make_inputs(reference, self.seed, self.samples, sets), sets, has_made_up)
+        return Inputs(make_inputs(reference, self.seed, self.samples, sets=sets), sets, has_made_up)
 
     def tolerance(self, reference: tvm.IRModule) -> float:
         """Return how far off the right ones outputs of a plan may be."""
@@ -148,7 +148,9 @@ class EndToEnd:
             exact = None
             if self.exact and self.trusts_import:
                 exact = functools.cache(functools.partial(self.exact, inputs))
-            yield Scratch(folder, file, inputs.has_made_up, inputs.sets, truth, exact)
+            yield Scratch(
+                folder, file, inputs.has_made_up, sets=inputs.sets, truth=truth, exact=exact
+            )
 
     def make_files(
         self,
@@ -170,7 +172,7 @@ class EndToEnd:
             file = os.path.join(folder, f"plan_{index}.so")
             try:
                 library = self._library_of(name, module)
-                files[name] = self._linked(name, library, file, weights)
+                files[name] = self._linked(name, library, file, weights=weights)
                 libraries[name] = library
             except _NotMadeError as error:
                 cost = Cost.failed(CostStatus.COMPILE_FAILED, str(error))

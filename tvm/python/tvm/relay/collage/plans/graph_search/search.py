@@ -88,7 +88,7 @@ class KnownPlans:
     def _row(self, key: str, label: str) -> PlanRow:
         text = f"{self._module} {key}"
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return PlanRow(digest, label, self._target, self._options)
+        return PlanRow(digest, label, self._target, options=self._options)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,7 +218,17 @@ def search_plans(
             search.tell(dict.fromkeys(genomes, cost.seconds))
             best = min((c.seconds for c in costs.values() if c.seconds is not None), default=None)
             name = f"trial-{len(history) + 1}"
-            history.append(PlanTrial(name, key, label, cost, clock() - began, best, key in stored))
+            history.append(
+                PlanTrial(
+                    name,
+                    key,
+                    label,
+                    cost=cost,
+                    seconds=clock() - began,
+                    best_seconds=best,
+                    is_stored=key in stored,
+                )
+            )
         if on_trials is not None:
             on_trials(len(history))
     ran = {key: cost.seconds for key, cost in costs.items() if cost.seconds is not None}
@@ -228,7 +238,7 @@ def search_plans(
         options.strategy,
         len(space.genes),
         tuple(history),
-        base,
-        ended,
-        {k: parts_of[k] for k in order},
+        base=base,
+        ended=ended,
+        best={k: parts_of[k] for k in order},
     )

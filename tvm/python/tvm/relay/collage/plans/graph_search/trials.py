@@ -122,4 +122,4 @@ def open_trials(reference: tvm.IRModule, how: EndToEnd, base: float = 0.0) -> It
     """PlanTrials beside `reference`, a module for the host target, with files for the block; what
     `how.opened` raises."""
     with how.opened(reference) as scratch, SpareWorkers() as spares:
-        yield PlanTrials(reference, how, scratch, base, spares if how.is_here else None)
+        yield PlanTrials(reference, how, scratch, base=base, spares=spares if how.is_here else None)

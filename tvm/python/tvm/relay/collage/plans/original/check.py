@@ -90,13 +90,13 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
         try:
             inputs = how.inputs_of(mod)
             file = _file_of(model, folder)
-            by, names, outputs = _run_file(file, inputs, folder, _seconds(how.limit))
+            by, names, outputs = _run_file(file, inputs, folder, seconds=_seconds(how.limit))
         except (GuardUnavailable, Unsupported) as error:
             _logger.warning("outputs are not compared with the original's: %s", error)
             return Original(Agreement(why=str(error)), model=model)
         truth = Truth(inputs, outputs)
         try:
-            own = _outputs_of(mod, inputs, how, folder)
+            own = _outputs_of(mod, inputs, how, folder=folder)
         except Unsupported as error:
             why = f"the import by itself was not compared ({error})"
             return Original(Agreement(by, None, why), truth._replace(is_of_import=False), model)
@@ -109,7 +109,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
             if apart <= limit:
                 why = f"64 bits agree with it to {apart:.0e}"
                 return Original(Agreement(by, found, why), truth, model)
-        where = _where(file, inputs, folder, limit, _seconds(how.limit))
+        where = _where(file, inputs, folder, limit=limit, seconds=_seconds(how.limit))
         if not where:
             why = "each node agrees, and the model makes much of their rounding"
             _logger.warning("outputs differ from %s's by %.1e: %s", by, found, why)
@@ -177,7 +177,7 @@ def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -
     run it."""
     seconds = _seconds(how.limit)
     try:
-        return _evaluated(mod, inputs, folder, seconds)
+        return _evaluated(mod, inputs, folder, seconds=seconds)
     except Unsupported as error:
         _logger.info("TVM builds what is compared with the original: %s", error)
     if how.limit.is_set:  # of which others want their share
@@ -227,7 +227,7 @@ def exact_outputs(
     with make_scratch() as folder:
         try:
             seconds = min(_SECONDS, limit.left())
-            return _evaluated(mod, inputs, folder, seconds, exact=True)
+            return _evaluated(mod, inputs, folder, seconds=seconds, exact=True)
         except Unsupported as error:
             _logger.info("no outputs of 64 bits: %s", error)
             return None
@@ -240,10 +240,10 @@ def _where(file: str, inputs: Inputs, folder: str, limit: float, seconds: float)
     one_set, builder = Inputs(row, 0, inputs.has_made_up), MeasureOptions().builder
 
     def run(model: str) -> list[np.ndarray]:
-        return _run_file(model, one_set, folder, seconds)[2]
+        return _run_file(model, one_set, folder, seconds=seconds)[2]
 
     def look() -> str:
-        return first_difference(file, row, run, folder, builder, limit)
+        return first_difference(file, row, run, folder=folder, builder=builder, limit=limit)
 
     try:
         found: str = _in_fork(look, seconds)

@@ -35,10 +35,10 @@ def made_with_now(
         tvm_collage.__version__,
         tvm_build(),
         versions,
-        str(host),
-        opt_level,
-        machine or this_machine(),
-        tuning,
+        target=str(host),
+        opt_level=opt_level,
+        machine=machine or this_machine(),
+        tuning=tuning,
     )
 
 
@@ -48,7 +48,7 @@ def tuning_of(records: TuningRecords, mod: tvm.IRModule) -> Tuning:
 
 
 def _noted(used: TuningRecords) -> Tuning:
-    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), used.origins())
+    return Tuning(len(used), tuple(sorted(used.to_json())), used.digest(), origins=used.origins())
 
 
 def current_opt_level() -> int:

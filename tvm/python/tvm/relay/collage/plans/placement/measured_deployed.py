@@ -106,9 +106,9 @@ def compare_kernels(
         mod, params, host, opt_level=made.opt_level, is_simplified=made.is_simplified
     )
     used = {p.backend for f in placement.functions for p in f.parts if p.is_compiled}
-    deployed = apply_placement(prepared, placement, host, used - {host.kind.name})
+    deployed = apply_placement(prepared, placement, host, external=used - {host.kind.name})
     network = kernels_of(build_library(deployed, host, opt_level=None))
-    alone = _kernels_alone(prepared, placement, host, own_weights)
+    alone = _kernels_alone(prepared, placement, host, own_weights=own_weights)
     return match_kernels(network, alone, own_weights)
 
 
@@ -118,9 +118,15 @@ def match_kernels(
     """Pair the calls of both sides, and name the cause of what has no equal."""
     left, right, same = _take_equal(network, alone, compare_values)
     differences = [
-        *_take(left, right, "tuple", _results, _reads_fields),
-        *_take(left, right, "fused transform", _computes, lambda a, b: _moves(a) != _moves(b)),
-        *_take(left, right, "layout", _computes, lambda a, b: a.types != b.types),
+        *_take(left, right, "tuple", key=_results, is_caused=_reads_fields),
+        *_take(
+            left,
+            right,
+            "fused transform",
+            key=_computes,
+            is_caused=lambda a, b: _moves(a) != _moves(b),
+        ),
+        *_take(left, right, "layout", key=_computes, is_caused=lambda a, b: a.types != b.types),
         *_take_borders(left, right),
         *_take_moved_fields(left),
     ]
@@ -164,7 +170,7 @@ def _kernels_alone(
     options, kernels = MeasureOptions(), placement.kernels
     built: dict[Any, list[CompiledKernel]] = {}
     found: list[CompiledKernel] = []
-    for _, mod, candidate in part_candidates(prepared, parts_of(placement), host, kernels):
+    for _, mod, candidate in part_candidates(prepared, parts_of(placement), host, kernels=kernels):
         key = len(built) if own_weights else candidate.key()
         if key not in built:
             if own_weights:

@@ -80,7 +80,7 @@ def apply_placement(
     differences (option placement_allow) that are logged rather than refused. PlacementError says
     what else does not fit.
     """
-    check_placement(mod, placement, host, external, allow)
+    check_placement(mod, placement, host, external=external, allow=allow)
     mod = as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
     return on_one_thread(mod) if placement.one_thread else mod
 
@@ -126,7 +126,7 @@ def check_placement(
                 "module",
             )
         inputs = [param.name_hint for param in mod[function.name].params]
-        _check_function(here.pop(function.name), function, inputs, allow)
+        _check_function(here.pop(function.name), function, inputs, allow=allow)
     if here:
         raise PlacementError(f"the placement was made without function {_names(here)}", "module")
 
@@ -143,7 +143,7 @@ def read_placement(path: str, mod: tvm.IRModule, config: tvm.target.CompilationC
     options = CollageOptions.current()
     with given_records(options.tuning, config.host_target).in_force():
         allow = options.placement_allow
-        check_placement(mod, placement, config.host_target, external, allow)
+        check_placement(mod, placement, config.host_target, external=external, allow=allow)
     return _as_json(parts_of(placement))
 
 

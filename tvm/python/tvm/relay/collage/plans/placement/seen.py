@@ -65,9 +65,12 @@ class SeenPlans:
                 name,
                 made.made_with,
                 made.kernels,
-                {f.name: tuple(place_of(f.name, part) for part in f.parts) for f in made.functions},
-                made.one_thread,
-                made.original,
+                parts={
+                    f.name: tuple(place_of(f.name, part) for part in f.parts)
+                    for f in made.functions
+                },
+                one_thread=made.one_thread,
+                original=made.original,
             )
             for name, made in placements.items()
         ]
@@ -89,7 +92,7 @@ class SeenPlans:
         functions = []
         for function in self.functions:
             places = found.parts.get(function.name, ())
-            parts = parts_at(function.parts, places, name, function.name)
+            parts = parts_at(function.parts, places, name, name=function.name)
             functions.append(PlacedFunction(**{**vars(function), "parts": tuple(parts)}))
         how = (found.one_thread, found.original)
         return Placement(name, found.made_with, tuple(functions), found.kernels, *how)

@@ -142,7 +142,7 @@ class Picture:
         for row, entries in enumerate(self.legend):
             x, y = _MARGIN, _MARGIN + _TITLE_HEIGHT + _LEGEND_ROW * row
             for backend, words in entries:
-                pen.band(Area(x, y - 9, 12, 12), self.looks[backend])
+                pen.band(Area(x, y - 9, 12, height=12), self.looks[backend])
                 pen.text((x + 18, y + 1), words, _LEGEND)
                 x += _entry_width(words)
 
@@ -167,7 +167,7 @@ class Picture:
     def _box(self, pen: Pen, k: int, box: Box) -> None:
         width, height = self.layout.widths[k], self.heights[k]
         x, y = self._x(k) - width / 2, self.tops[k]
-        area, inner = Area(x, y, width, height), Area(x + 1, y + 1, 10, height - 2)
+        area, inner = Area(x, y, width, height=height), Area(x + 1, y + 1, 10, height=height - 2)
         if box.is_named:
             pen.box(area, fill=PAPER, line=LINE, radius=height / 2)
             middle = (x + width / 2, y + 18)
@@ -190,7 +190,7 @@ class Picture:
         for row, (words, shape, backend) in enumerate(_rows(self.net, box)):
             at = y + _HEAD + _ROW * row
             if backend:
-                pen.band(Area(x + 1, at, 10, _ROW - 2), self.looks[backend])
+                pen.band(Area(x + 1, at, 10, height=_ROW - 2), self.looks[backend])
             room = width - 30 - text_width(shape, _SHAPE.size)
             pen.text((x + 18, at + 9), words, _ROW_FONT, room=room)
             pen.text((x + width - 9, at + 9), shape, _SHAPE, anchor="end")

@@ -50,13 +50,13 @@ def lay_out(
 ) -> PictureLayout:
     """Place boxes of these widths; those of `top` stand in the first layer, those of `bottom` in
     the last, whatever is between them and their neighbours."""
-    depth = _layers_of(len(widths), edges, top, bottom)
+    depth = _layers_of(len(widths), edges, top, bottom=bottom)
     bends = _Bends(depth, edges)
     all_widths = [*widths, *[BEND_WIDTH] * len(bends.layer)]
     depth = [*depth, *bends.layer]
     order = _ordered(depth, bends.links)
-    x = _placed(order, all_widths, bends.links, len(widths))
-    return PictureLayout(order, x, all_widths, bends.routes)
+    x = _placed(order, all_widths, bends.links, boxes=len(widths))
+    return PictureLayout(order, x, all_widths, routes=bends.routes)
 
 
 def box_width(box: Box) -> float:

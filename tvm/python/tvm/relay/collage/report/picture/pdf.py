@@ -53,7 +53,7 @@ class _PdfPen:
 
     def band(self, area: Area, look: Look) -> None:
         canvas, bottom = self._canvas, self._height - area.y - area.height
-        area = Area(area.x, bottom, area.width, area.height)
+        area = Area(area.x, bottom, area.width, height=area.height)
         canvas.saveState()
         path = canvas.beginPath()
         path.roundRect(area.x, bottom, area.width, area.height, min(6.0, area.width / 3))

@@ -78,7 +78,7 @@ class _Adapted:
         if role not in self._target and kind not in _ADDS:
             return
         stage = self._stage(named, kind)
-        rest = self._rest(kind, rest, stage, extent)
+        rest = self._rest(kind, rest, stage, extent=extent)
         self._places[number] = len(self.steps)
         self.steps.append([kind, stage, *rest])
         if kind in _ADDS:
