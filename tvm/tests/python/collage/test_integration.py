@@ -250,6 +250,19 @@ def test_create_executor(kind, net, targets, expected):
     assert executor.collage.plan == "collage"
 
 
+def test_an_executor_that_is_evaluated_under_the_option_is_built_as_decided(
+    net, targets, expected, tmp_path, caplog
+):
+    mod, params, x = net
+    file = str(tmp_path / "placement.json")
+    with quick(guard=False):
+        relay.build(mod, target=targets, params=params).collage.save_placement(file)
+    with quick(placement=file):
+        executor = relay.create_executor("graph", mod, tvm.cpu(), targets, params)
+        assert close(executor.evaluate()(x).numpy(), expected)
+    assert executor.collage.plan == "collage" and "names no backend" not in caplog.text
+
+
 def test_a_host_target_alone_needs_no_measuring(net, expected):
     mod, params, x = net
     with quick():

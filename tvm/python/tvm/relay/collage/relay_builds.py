@@ -25,6 +25,7 @@ from .compile.module_check import check_fixed_shapes
 from .messages.progress import one_step
 from .optimizer import optimize
 from .options import CollageOptions
+from .plans.run_pass import options_set
 from .result import Result
 from .tuning import TuningRecords
 from .tuning.from_options import logs_of
@@ -117,16 +118,16 @@ def create_executor(
     result = optimize(_as_module(mod), params, targets.all, build_options=runs_by)
     executor = stock(kind, inline_external_functions(result.mod), device, result.host)
     executor.collage = result
-    if result.records:
-        executor._make_executor = functools.partial(
-            _make_tuned, executor._make_executor, result.records
-        )
+    executor._make_executor = functools.partial(
+        _make_decided, executor._make_executor, result.records
+    )
     return executor
 
 
-def _make_tuned(make: Callable[..., Any], records: TuningRecords, expr: relay.Expr = None) -> Any:
-    """Make what TVM's executor builds when it is first evaluated, with the tuning records."""
-    with records.in_force():
+def _make_decided(make: Callable[..., Any], records: TuningRecords, expr: relay.Expr = None) -> Any:
+    """Make what TVM's executor builds when it is first evaluated, as it was decided for: with the
+    tuning records, and not decided once more where the option is still on."""
+    with options_set({"enable_collage": False}), records.in_force():
         return make(expr)
 
 
