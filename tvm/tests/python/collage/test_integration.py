@@ -160,7 +160,7 @@ def test_build_keeps_its_other_arguments(net, targets, expected, guard):
 @pytest.mark.parametrize("kind", ["aot", "graph"])
 def test_the_host_alone_is_tuned_for_any_executor(kind, net, expected, monkeypatch):
     """The guard measures what ships, by the executor that it is built for. Nothing is searched."""
-    monkeypatch.setattr(optimizer, "tuning", lambda found, *_: contextlib.nullcontext(found))
+    monkeypatch.setattr(optimizer, "tuning", lambda found, *_, **__: contextlib.nullcontext(found))
     monkeypatch.setattr(optimizer, "tune_whole", lambda *_: None)
     mod, params, x = net
     with quick(tune=1):

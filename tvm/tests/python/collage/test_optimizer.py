@@ -256,7 +256,7 @@ def test_a_backends_own_plan_that_cannot_be_made_is_data(fakes, monkeypatch, err
 
 def test_build_options_reach_what_the_guard_builds(fakes, monkeypatch):
     built = {}
-    monkeypatch.setattr(whole_plans, "build_whole", lambda *found: built.update(found[-1]))
+    monkeypatch.setattr(whole_plans, "build_whole", lambda *_, options: built.update(options))
 
     def guard(plans, reference, how, **_):
         how.build(plans[reference])
@@ -284,7 +284,9 @@ def test_the_guard_builds_for_the_executor_that_runs_the_module(
     fakes, monkeypatch, text, options, executor
 ):
     built = []
-    monkeypatch.setattr(whole_plans, "build_whole", lambda _, host, name, more: built.append(name))
+    monkeypatch.setattr(
+        whole_plans, "build_whole", lambda _, host, name, options: built.append(name)
+    )
     result = collage.optimize(parse(text), None, TARGETS, build_options=options)
     assert (result.executor, fakes["how"].executor) == (executor, executor)
     fakes["how"].build(result.mod)

@@ -77,10 +77,10 @@ def quick_searches(monkeypatch, request):
     guard = whole_plans.guard
     options = collage.CollageOptions(guard_rounds=3, guard_seconds=0.1).guarding
 
-    def quick(plans, reference, how, _, **more):
+    def quick(*plans, **more):
         if not is_measured:
             raise GuardUnavailable("no page but two measures plans")
-        return guard(plans, reference, how, options, **more)
+        return guard(*plans, **{**more, "options": options})
 
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
     monkeypatch.setattr(whole_plans, "guard", quick)

@@ -241,7 +241,7 @@ def test_each_copy_has_weights_of_its_own(tmp_path, monkeypatch):
     its parts are other objects each time."""
     opened = []
     monkeypatch.setattr(
-        in_network, "lap_needed", lambda size, *_: in_network.Lap(8 if size == MB else 1, 0)
+        in_network, "lap_needed", lambda size, *_, **__: in_network.Lap(8 if size == MB else 1, 0)
     )
 
     def load(path, fmt=""):
@@ -267,7 +267,9 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     """Half of a run again and again is borders: half of the samples on one copy; on many, whose
     runs take a second here, still the half of a run on one."""
     monkeypatch.setattr(timing, "border_share", lambda *_: 0.5)
-    monkeypatch.setattr(in_network, "lap_timer", lambda *_: lambda number, repeat: [1.0] * repeat)
+    monkeypatch.setattr(
+        in_network, "lap_timer", lambda *_, **__: lambda number, repeat: [1.0] * repeat
+    )
     file = str(tmp_path / "part.so")
     candidate = candidates.candidate_module(dense(64), "tvm", "llvm")
     build = build_step.build_candidate(
@@ -275,7 +277,7 @@ def test_borders_take_no_longer_where_weights_come_from_memory(tmp_path, monkeyp
     )
 
     def measured(copies):
-        monkeypatch.setattr(in_network, "lap_needed", lambda *_: in_network.Lap(copies, 0))
+        monkeypatch.setattr(in_network, "lap_needed", lambda *_, **__: in_network.Lap(copies, 0))
         return timing.measure_library(file, build, None, (), timing_of(split_borders=True))
 
     one, many = measured(1), measured(8)

@@ -196,7 +196,7 @@ def test_what_wakes_its_own_threads_need_not_be_known_as_well(
     stock_build(mod, tvm.target.Target("llvm"), opt_level=0).export_library(library)
     asked = []
     monkeypatch.setattr(
-        timing, "sample_until_narrow", lambda *args: asked.append(args[2]) or [1e-6] * 6
+        timing, "sample_until_narrow", lambda *args, **more: asked.append(args[2]) or [1e-6] * 6
     )
     inputs = describe_inputs(mod)
     build = {

@@ -96,7 +96,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
             return Original(Agreement(why=str(error)), model=model)
         truth = Truth(inputs, outputs)
         try:
-            own = _outputs_of(mod, inputs, how, folder=folder)
+            own = outputs_of(mod, inputs, how, folder=folder)
         except Unsupported as error:
             why = f"the import by itself was not compared ({error})"
             return Original(Agreement(by, None, why), truth._replace(is_of_import=False), model)
@@ -172,7 +172,7 @@ def _name_of(model: Any) -> str:
     return f"{os.fspath(model)}: " if isinstance(model, (str, os.PathLike)) else ""
 
 
-def _outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -> list[np.ndarray]:
+def outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) -> list[np.ndarray]:
     """Compute the module's outputs without any external code. Unsupported where TVM cannot build or
     run it."""
     seconds = _seconds(how.limit)
