@@ -15,6 +15,7 @@ from tvm.relay.collage.tuning.transfer import shipped
 from tvm.relay.collage.tuning.transfer.log import read_ansor
 
 
+@pytest.mark.slow("five runs of the script, a minute of Ansor's search")
 def test_a_search_becomes_a_file_of_best_trials_that_says_how_it_was_made(
     tmp_path, capsys, monkeypatch
 ):
