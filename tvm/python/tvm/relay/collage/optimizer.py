@@ -22,7 +22,6 @@ from .compile import build_whole, check_calls_parts, check_runs, executor_of, pr
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
 from .costs.kernel import KernelChoice, for_candidates
-from .errors import ModelError, PlacementError
 from .estimators import CostEstimator
 from .estimators.kernel_choice import choose_kernels
 from .estimators.session import Session, open_session, own_backend_modules
@@ -31,15 +30,14 @@ from .exec.forks import run_in_forks
 from .exec.spent import phase
 from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
-from .importer.whole import MOST_BYTES, digest_of, load_onnx, whole
 from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step, steps
 from .options import CollageOptions
-from .options.named import option
 from .plans.competing import Plans
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
 from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
+from .plans.original.plan import add_originals, replayed_original
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
 from .plans.placement.replay import apply_placement, check_placement
@@ -49,8 +47,6 @@ from .plans.sample_inputs import SampleInputs, check_samples, load_samples
 from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
-from .relay_util.external import on_one_thread
-from .relay_util.walk import tensors_of
 from .report.make import wanted_costs
 from .report.tables import costs_text
 from .result import Result
@@ -58,9 +54,6 @@ from .tuning import TuningRecords, records_in_force
 from .tuning.from_options import given_records, shipped_of
 
 _logger = logging.getLogger(__name__)
-
-# Bytes of the largest file that is a plan: planning takes seconds for what it gains less in.
-_LARGEST_PLANNED = 1 << 25
 
 
 def optimize(
@@ -260,7 +253,7 @@ def _replay(
         allow = request.options.placement_allow
         if placement.original:
             check_placement(request.prepared, placement, host, external=external, allow=allow)
-            mod = _replayed_original(request, placement)
+            mod = replayed_original(request, placement)
         else:
             mod = apply_placement(request.prepared, placement, host, external=external, allow=allow)
     return Result(
@@ -277,45 +270,6 @@ def _replay(
         executor=executor_of(request.build_options, mod),
         original=_agreement(request, placement.plan, None),
     )
-
-
-def _replayed_original(request: Request, placement: Placement) -> tvm.IRModule:
-    """Return the module of a placement of the model's file. PlacementError where that is another,
-    or none is given."""
-    if request.original is None:
-        raise PlacementError(
-            f"plan {placement.plan} runs the model's file: name that by "
-            + option("original", "the argument or option original")
-        )
-    try:
-        made = whole_of(request.original.model, request.prepared)
-    except ModelError as error:
-        raise PlacementError(
-            f"plan {placement.plan} cannot run the model's file: {error}"
-        ) from None
-    if digest_of(made) != placement.original:
-        raise PlacementError(
-            f"plan {placement.plan} was made for another file of the model", "module"
-        )
-    backends = [part.backend for function in placement.functions for part in function.parts]
-    if not backends:
-        raise PlacementError(f"plan {placement.plan} has no part that says what runs the file")
-    mod = request.plans.original_on(made, backends[0])
-    if not isinstance(mod, tvm.IRModule):
-        why = mod.Summary() if mod else f"{backends[0]} does not take it"
-        raise PlacementError(f"plan {placement.plan} cannot run the model's file: {why}")
-    return on_one_thread(mod) if placement.one_thread else mod
-
-
-def whole_of(model: Any, mod: tvm.IRModule, most_bytes: int = MOST_BYTES) -> tvm.IRModule:
-    """Return a module of one node that computes the ONNX file or ModelProto from which `mod` was
-    imported, of the same inputs and results. ModelError says why there is none, as for a model of
-    more bytes."""
-    if isinstance(model, (str, os.PathLike)):
-        model = load_onnx(model)
-    params, results = mod["main"].params, tensors_of(mod["main"].ret_type)
-    inputs = {p.name_hint: p.checked_type for p in params}
-    return whole(model, inputs, results, most_bytes=most_bytes)
 
 
 def _place_operators(request: Request, measuring: Session) -> OpLevel:
@@ -397,21 +351,9 @@ def _add_plans(request: Request, found: OpLevel) -> None:
             request.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
                 request.plans.add_new(name, parts)
-            _add_originals(request)
+            add_originals(request)
     # The op-level plan takes part even when it equals another: its figure is always shown.
     request.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
-
-
-def _add_originals(request: Request) -> None:
-    """Add plans that run the model's file as it is, where its outputs are known."""
-    if request.original is None or request.original.truth is None:
-        return
-    try:
-        made = whole_of(request.original.model, request.prepared, _LARGEST_PLANNED)
-    except ModelError as error:
-        _logger.info("no plan runs the model's file itself: %s", error)
-        return
-    request.plans.add_originals(made, digest_of(made))
 
 
 def _result(

@@ -27,10 +27,10 @@ from tvm.relay.collage.importer.whole import whole as one_node
 from tvm.relay.collage.loaded import read_placements
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, model_tolerance, output_tolerance
-from tvm.relay.collage.optimizer import whole_of as whole
 from tvm.relay.collage.plans import run_pass, whole_plans
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
+from tvm.relay.collage.plans.original.plan import whole_of as whole
 from tvm.runtime.vm import Executable, VirtualMachine
 
 RUNTIMES = ["onnxruntime", "openvino"]
