@@ -5,7 +5,7 @@
 //
 // input.bin holds float32 in row-major order. Prints each output's shape and numbers, then the
 // median time of a run on stderr; or with "serve", for each number on stdin, the seconds of so many
-// runs. Tested by backends/dnnl/test_deploy.py, timed by bench/variants.py.
+// runs. Tested by backends/dnnl/test_deploy.py.
 #include <dlpack/dlpack.h>
 #include <tvm/runtime/module.h>
 #include <tvm/runtime/ndarray.h>

@@ -7,7 +7,6 @@ It writes placed.svg beside this file, which README.md and docs/concept.md show.
 docs/test_site.py.
 """
 
-import dataclasses
 import sys
 from pathlib import Path
 
@@ -30,7 +29,9 @@ def main(file: Path) -> None:
         result = collage.optimize(mod, params, targets, options)
     # Not every measurement keeps this plan, so that the picture does not say that it ships.
     title = "A plan for the generator of DCGAN"
-    file.write_text(to_svg(dataclasses.replace(Picture(result.record), title=title)))
+    picture = Picture(result.record)
+    picture.title = title
+    file.write_text(to_svg(picture))
 
 
 if __name__ == "__main__":

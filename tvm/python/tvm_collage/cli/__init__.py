@@ -60,15 +60,31 @@ def run(options: argparse.Namespace) -> int:
     """Run a command with its parsed arguments; its exit code."""
     try:
         code = options.run(options) if callable(options.run) else _run_in_tvm(options)
-        sys.stdout.flush()
-        return code
+        return _flush(options) or code
     except BrokenPipeError:
-        # Whoever reads has seen enough; Python would complain once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _write_no_more()  # whoever reads has seen enough
         return 0
     except KeyboardInterrupt:
         print(line_of("interrupted", options), file=sys.stderr)
         return INTERRUPTED
+
+
+def _flush(options: argparse.Namespace) -> int:
+    """Write what standard output keeps back; 1, and a line that says why, where that fails."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:  # a full disk
+        _write_no_more()
+        print(line_of(f"standard output: {error.strerror}", options), file=sys.stderr)
+        return 1
+    return 0
+
+
+def _write_no_more() -> None:
+    """Throw away what standard output keeps back: Python would complain once more at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run_in_tvm(options: argparse.Namespace) -> int:

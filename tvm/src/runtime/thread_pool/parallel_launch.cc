@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // TVM's parallel launch over OpenMP, so that compiled kernels and oneDNN share one set of threads.
 // Loaded with RTLD_GLOBAL before libtvm.so it takes the place of TVM's own pool.
-// Test: runtime/test_thread_pool.py; benchmark: bench/variants.py.
+// Test: runtime/test_thread_pool.py.
 #include <omp.h>
 
 #include <atomic>

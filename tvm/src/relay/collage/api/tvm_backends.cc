@@ -50,7 +50,7 @@ Json WorkJson(const DataflowGraph& graph, const SubGraph& sub_graph) {
                   BytesOf(graph, sub_graph));
 }
 
-// CostQuestions of estimators.py, and the targets that they name by their places.
+// CostQuestions of estimators/estimator.py, and the targets that they name by their places.
 class QuestionsOfWork {
  public:
   void Add(const std::string& signature, const Json& work, const ObjectRef& target) {

@@ -76,3 +76,15 @@ def test_what_is_raised_names_options_as_data():
 def test_an_option_is_called_by_its_whole_name_unless_said_otherwise(name):
     assert option(name) == f"option relay.collage.{name}"
     assert option(name, f"the option {name}") == f"the option {name}"
+
+
+def test_no_formatted_string_holds_an_options_name():
+    """It would be a plain string, which the command cannot show as its flag."""
+    found = []
+    for path in Path(collage.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.JoinedStr):
+                calls = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+                if any(isinstance(each, ast.Name) and each.id == "option" for each in calls):
+                    found.append(f"{path.name}:{node.lineno}")
+    assert found == []

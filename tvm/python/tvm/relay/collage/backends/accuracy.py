@@ -46,8 +46,8 @@ def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
 
 
 def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool = True) -> None:
-    """OptionError when a target trades accuracy that the budget does not allow, or that nobody
-    compares: `is_compared` says whether the guard does, if there is anything that it has to."""
+    """Raise OptionError for a target that trades accuracy which the budget does not allow, or that
+    nobody compares: `is_compared` says whether the guard does, if it has to."""
     for target in external:
         if not (kind := trades_accuracy(target)):
             continue
@@ -55,13 +55,16 @@ def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool
         trades = f"backend {name!r} trades accuracy (it computes in {kind})"
         if not budget:
             raise OptionError(
-                f"{trades}: set {option(_OPTION)} to the largest output error max|a-b|/max|b| that "
-                f"you accept, e.g. 0.01, or {left_out}"
+                f"{trades}: set "
+                + option(_OPTION)
+                + " to the largest output error max|a-b|/max|b| that you accept, e.g. 0.01, or "
+                + left_out
             )
         if not is_compared:
             raise OptionError(
                 f"{trades}, and only the guard compares a model's outputs: leave "
-                f"{option('guard')} on, or {left_out}"
+                + option("guard")
+                + f" on, or {left_out}"
             )
 
 
@@ -82,4 +85,4 @@ def limits(
 
 def _remark(found: Mapping[str, str]) -> str:
     who = ", ".join(f"{name} computes in {kind}" for name, kind in sorted(found.items()))
-    return f"the limit is {option(_OPTION)}, since {who}"
+    return "the limit is " + option(_OPTION) + f", since {who}"

@@ -51,7 +51,7 @@ def register_backend(backend: Backend) -> Backend:
         raise ValueError(f"a backend's name is letters, digits and _, not {backend.name!r}")
     if owner := _owner_of(backend.name):
         raise ValueError(f"backend {backend.name}: that is the name of {owner}: take another name")
-    is_colour = re.fullmatch("#[0-9a-f]{6}", backend.colour)
+    is_colour = re.fullmatch("#[0-9a-f]{6}", backend.colour or "")
     for attribute, is_right, wanted in (
         ("kind", backend.kind in (OP_LEVEL, GRAPH_LEVEL), f"{OP_LEVEL!r} or {GRAPH_LEVEL!r}"),
         (

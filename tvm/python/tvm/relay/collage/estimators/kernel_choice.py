@@ -28,7 +28,7 @@ from ..costs.kernel import (
 )
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of
 from ..exec.time_limit import KERNELS, NO_LIMIT, TimeLimit
 from ..measure.measured import MeasuredCostEstimator
 from ..measure.options import MeasureOptions
@@ -159,7 +159,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
         "kernels": kernels,
         "timing": dataclasses.asdict(timing),
     }
-    call = {"function": path_of(time_kernels), "arguments": arguments}
+    call = call_of(time_kernels, **arguments)
     return Job("call", call, options.run_timeout)
 
 

@@ -104,11 +104,17 @@ class OwnSession:
     def get(self) -> Session:
         """Return the session of the current PassContext's options."""
         options = CollageOptions.current().session
-        made_for = (options, measure_options(options, self._network_bytes))
+        # Who verifies and who asks for bounds is read at each question.
+        measuring = dataclasses.replace(options.measuring, verify="", cost_bounds=False)
+        made_for = (
+            dataclasses.replace(options, measuring=measuring),
+            measure_options(options, self._network_bytes),
+        )
         if self._session is None or made_for != self._made_for:
             self.close()
             self._session = Session(_new_estimator(options, self._network_bytes), options)
             self._made_for = made_for
+        self._session = dataclasses.replace(self._session, options=options)
         return self._session
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import os
 import selectors
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -21,6 +22,7 @@ from .reply import Reply, failure, how_it_ended
 from .worker import die_with_parent
 
 Task = Callable[[], Any]
+_FORKING = threading.Lock()
 
 
 def run_in_forks(
@@ -51,8 +53,11 @@ def _fork(tasks: Mapping[str, Task]) -> Iterator[Callable[[float], Reply]]:
     parent = os.getpid()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # else both would write what is kept back
-    ours, its = os.pipe()
-    child = os.fork()
+    with _FORKING:  # else a fork of another thread may hold the end that this one's writes to
+        ours, its = os.pipe()
+        child = os.fork()
+        if child:
+            os.close(its)
     if child == 0:
         try:
             os.setsid()  # Ctrl-C is the driver's, and those that it starts end with it
@@ -61,7 +66,6 @@ def _fork(tasks: Mapping[str, Task]) -> Iterator[Callable[[float], Reply]]:
                 os.write(its, _answer(task) + b"\n")
         finally:
             os._exit(0)
-    os.close(its)
     with os.fdopen(ours, "rb", 0) as replies:
         status: list[int] = []
         try:

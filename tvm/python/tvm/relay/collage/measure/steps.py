@@ -16,7 +16,7 @@ from ..costs.cost import Cost, CostStatus
 from ..costs.failure import failed_cost
 from ..exec.pool import Job
 from ..exec.reply import Reply
-from ..exec.resolve import path_of
+from ..exec.resolve import call_of, path_of
 from ..relay_util.external import TVM_BACKEND
 from .options import MeasureOptions
 from .profiler.profile import Timing, measure_library
@@ -82,7 +82,7 @@ def reference_of(library: str) -> str:
 def _call(
     function: str, arguments: dict[str, Any], seconds: float, files: tuple[str, ...] = ()
 ) -> Job:
-    return Job("call", {"function": function, "arguments": arguments}, seconds, files)
+    return Job("call", call_of(function, **arguments), seconds, files)
 
 
 def cost_of(reply: Reply) -> Cost:

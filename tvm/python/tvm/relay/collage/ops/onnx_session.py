@@ -26,7 +26,8 @@ def session_of(
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4  # what goes wrong comes as an exception
+    # What goes wrong comes as an exception; a session that is timed tells errors in its log, too.
+    options.log_severity_level = 3 if is_optimized else 4
     options.intra_op_num_threads = threads
     if not is_optimized:
         none = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

@@ -23,6 +23,9 @@ class Group(Generic[T]):
         self._kind = kind
 
     def __get__(self, options: Any, owner: type | None = None) -> T:
+        """Return the record of the options' values. AttributeError on the class, which has none."""
+        if options is None:
+            raise AttributeError(f"{self._kind.__name__} are of CollageOptions(...)")
         fields = dataclasses.fields(self._kind)  # type: ignore[arg-type]
         names = {field.name: field.metadata.get("option", field.name) for field in fields}
         return self._kind(**{field: getattr(options, name) for field, name in names.items()})

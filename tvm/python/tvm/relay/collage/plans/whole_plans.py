@@ -214,7 +214,7 @@ def search_whole(
 def search_whole_plans(
     request: Request, found: OpLevel, how: EndToEnd, runner: Runner
 ) -> GraphSearch:
-    """`search_whole` where there is one. GuardUnavailable where whole plans cannot be measured."""
+    """Search as `search_whole` does. GuardUnavailable where whole plans cannot be measured."""
     plans, options = request.plans, request.options.graph_searching
     space = PlanSpace(found.replans, request.targets.host.kind.name, plans.parts)
     if not space.genes:

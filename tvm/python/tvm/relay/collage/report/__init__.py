@@ -2,8 +2,6 @@
 """Reports of what Collage decided and why: a record (record.py), what is said of it (facts.py), and
 its forms: lines and tables in a terminal, a page, pictures, explanations. Test: report/."""
 
-from tvm_collage.words import MOST_BOXES
-
 from .dot import to_dot
 from .facts import agreement_line, doubt, explained_mark, head_lines
 from .forms import ToldDecision, notebook_html, plot_history, write_form
@@ -11,7 +9,6 @@ from .record import CostCounts, OriginalAgreement, PlanSearch, Report, read_repo
 from .tables import make_console, plan_table, print_decision, print_report, print_titled
 
 __all__ = [
-    "MOST_BOXES",
     "CostCounts",
     "OriginalAgreement",
     "PlanSearch",

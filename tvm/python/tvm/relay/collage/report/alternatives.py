@@ -46,8 +46,8 @@ class Alternatives:
         parts: Iterable[Part],
         transitions: Mapping[int, float],
     ) -> None:
-        """`rows`: of the graph's candidates. `transitions`: by a value's node, the seconds that the
-        plan is charged for its own."""
+        """Take a function's graph; `rows`: its candidates. `transitions`: by a value's node, the
+        seconds that the plan is charged for its own."""
         self._transitions = transitions
         self._inputs_of = {node.index: node.inputs for node in graph.nodes}
         self._kernels = {node.index for node in graph.nodes if node.is_kernel}

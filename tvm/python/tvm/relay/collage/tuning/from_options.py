@@ -159,7 +159,7 @@ def _tuner(options: TuningOptions) -> str:
 
 
 def check_cost_model(model: str, what: str, otherwise: str) -> None:
-    """BackendUnavailableError, which says what else to do, for a model that is not installed."""
+    """Raise BackendUnavailableError, which says what else to do, for what is not installed."""
     if model == "xgb" and importlib.util.find_spec("xgboost") is None:
         raise BackendUnavailableError(
             f"{what} searches by a cost model of xgboost, which is not installed: "

@@ -114,7 +114,7 @@ class StockTargetKind(NamedTuple):
 
 @before
 def _with_stock_kinds(stock: Callable, *args: Any, **kwargs: Any) -> Any:
-    """Return a function of tvmc that sees the target kinds of TVM alone."""
+    """Call a function of tvmc so that it sees the target kinds of TVM alone."""
     token = _is_stock.set(True)
     try:
         return stock(*args, **kwargs)

@@ -17,7 +17,7 @@ from ...costs.cost import Cost, CostStatus
 from ...exec.arrays import save_arrays
 from ...exec.launch import make_scratch
 from ...exec.pool import Job, WorkerPool
-from ...exec.resolve import path_of
+from ...exec.resolve import call_of, path_of
 from ...machine.compiler import require_compiler
 from ...machine.cpu_lock import cpus_for_measuring
 from ...measure.builder import build_candidate
@@ -93,6 +93,4 @@ def _job(candidate: CandidateModule, records: TuningRecords, library: str) -> Jo
         "seed": 0,
         "why_unavailable": path_of(why_unavailable),
     }
-    return Job(
-        "call", {"function": path_of(build_candidate), "arguments": arguments}, _BUILD_SECONDS
-    )
+    return Job("call", call_of(build_candidate, **arguments), _BUILD_SECONDS)

@@ -25,7 +25,7 @@ from ...exec.forks import run_in_forks
 from ...exec.launch import make_scratch
 from ...exec.process import WorkerProcess
 from ...exec.reply import Reply, Unsupported
-from ...exec.resolve import path_of
+from ...exec.resolve import call_of
 from ...exec.time_limit import KERNELS, NO_LIMIT, SEARCHED, TimeLimit
 from ...files.text import why_no_file
 from ...measure.options import MeasureOptions
@@ -85,7 +85,7 @@ def check(model: str | os.PathLike | Any, mod: tvm.IRModule, how: EndToEnd) -> O
     no model. Types of the module are inferred.
     """
     if isinstance(model, (str, os.PathLike)) and (why := why_no_file(model)):
-        raise FileError(f"{option('original')}: {os.fspath(model)!r}: {why}")
+        raise FileError(option("original") + f": {os.fspath(model)!r}: {why}")
     with make_scratch() as folder:
         try:
             inputs = how.inputs_of(mod)
@@ -132,7 +132,7 @@ def _run_file(
     given, outputs = (os.path.join(folder, f"{name}.npz") for name in ("inputs", "outputs"))
     save_arrays(given, inputs.arrays)
     arguments = {"model": file, "inputs": given, "outputs": outputs, "sets": inputs.sets}
-    call = {"function": path_of(run_original), "arguments": arguments}
+    call = call_of(run_original, **arguments)
     told = _in_worker("its runtime cannot run it", seconds, {"call": call})
     return told["by"], told["names"], list(load_arrays(outputs).values())
 

@@ -52,7 +52,8 @@ def nearest_lengths(lengths: Sequence[int], extent: int) -> list[int]:
     found: list[int] = []
     left = extent
     for length in reversed(lengths):
-        divisors = (d for d in range(1, left + 1) if left % d == 0)
+        small = [d for d in range(1, math.isqrt(left) + 1) if left % d == 0]
+        divisors = small + [left // d for d in small]
         nearest = min(divisors, key=lambda d: (abs(math.log(d / length)), d))
         found.append(nearest)
         left //= nearest
