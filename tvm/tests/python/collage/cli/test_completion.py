@@ -4,6 +4,7 @@
 import json
 import shutil
 import subprocess
+import sys
 
 import pytest
 from cli_nets import call
@@ -24,3 +25,11 @@ def test_bash_takes_the_script(tmp_path, capsys):
     (tmp_path / "script").write_text(json.loads(capsys.readouterr().out)["script"])
     done = subprocess.run(["bash", "-n", str(tmp_path / "script")], capture_output=True)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_full_disk_is_one_line():
+    program = "import sys; from tvm_collage import cli; sys.exit(cli.main(['completion', 'bash']))"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE)
+    assert done.stderr == b"collage: standard output: No space left on device\n"
+    assert done.returncode == 1
