@@ -60,26 +60,20 @@ def run(options: argparse.Namespace) -> int:
     """Run a command with its parsed arguments; its exit code."""
     try:
         code = options.run(options) if callable(options.run) else _run_in_tvm(options)
-        return _flush(options) or code
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         _write_no_more()  # whoever reads has seen enough
         return 0
+    except OSError as error:  # a full disk
+        _write_no_more()
+        where = error.filename or "standard output"
+        text = f"{where}: {error.strerror}" if error.strerror else str(error)
+        print(line_of(text, options), file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print(line_of("interrupted", options), file=sys.stderr)
         return INTERRUPTED
-
-
-def _flush(options: argparse.Namespace) -> int:
-    """Write what standard output keeps back; 1, and a line that says why, where that fails."""
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:  # a full disk
-        _write_no_more()
-        print(line_of(f"standard output: {error.strerror}", options), file=sys.stderr)
-        return 1
-    return 0
 
 
 def _write_no_more() -> None:
