@@ -2,6 +2,7 @@
 """The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
 
 import dataclasses
+import threading
 import time
 
 import numpy as np
@@ -463,18 +464,26 @@ def test_time_enough_cuts_nothing(backend, seconds):
     assert estimator.reports[0].is_optimal and not estimator.reports[0].cuts
 
 
-def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch):
-    monkeypatch.setattr(cpu_lock._held, "waited", 0.0, raising=False)
+def test_waiting_for_another_search_takes_none_of_the_time(backend, tmp_path, monkeypatch):
+    monkeypatch.setenv(cpu_lock.VARIABLE, str(tmp_path))
+    held = threading.Event()
+
+    def hold():
+        with cpu_lock.cpus_for_measuring():
+            held.set()
+            time.sleep(1.0)
 
     class Waits(Answers):
         def estimate_batch(self, mods, targets, labels):
             if not self.asked:
-                time.sleep(0.5)
-                cpu_lock._held.waited += 0.5
+                threading.Thread(target=hold).start()
+                assert held.wait(10.0)
+                with cpu_lock.cpus_for_measuring():
+                    pass
             return super().estimate_batch(mods, targets, labels)
 
     estimator = Waits(Cost.given(1.0), host=Cost.given(10.0))
-    partition(parse(CHAIN), [backend], estimator, search_seconds=0.45)
+    partition(parse(CHAIN), [backend], estimator, search_seconds=0.9)
     assert any("," in label for label in estimator.asked)
     assert not estimator.reports[0].cuts
 
