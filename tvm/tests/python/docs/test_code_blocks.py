@@ -78,10 +78,10 @@ def quick_searches(monkeypatch, request):
     guard = whole_plans.guard
     options = collage.CollageOptions(guard_rounds=3, guard_seconds=0.1).guarding
 
-    def quick(plans, reference, how, _, **more):
+    def quick(plans, reference, how, **more):
         if not is_measured:
             raise GuardUnavailable("this page measures no plans")
-        return guard(plans, reference, how, options, **more)
+        return guard(plans, reference, how, **{**more, "options": options})
 
     monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
     monkeypatch.setattr(whole_plans, "guard", quick)
