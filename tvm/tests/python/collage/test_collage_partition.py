@@ -2,11 +2,11 @@
 """The pass: text before and after, modules of every kind, estimators that fail or misbehave."""
 
 import dataclasses
-import time
 
 import numpy as np
 import pytest
 import tvm
+from measure_fakes import wait_for_cpus
 from relay_text import (
     assert_equal,
     assert_same_outputs,
@@ -463,15 +463,13 @@ def test_time_enough_cuts_nothing(backend, seconds):
     assert estimator.reports[0].is_optimal and not estimator.reports[0].cuts
 
 
-def test_waiting_for_another_search_takes_none_of_the_time(backend, monkeypatch):
-    waited = [0.0]
-    monkeypatch.setattr(cpu_lock, "seconds_waited", lambda: waited[0])
+def test_waiting_for_another_search_takes_none_of_the_time(backend, tmp_path, monkeypatch):
+    monkeypatch.setenv(cpu_lock.VARIABLE, str(tmp_path))
 
     class Waits(Answers):
         def estimate_batch(self, mods, targets, labels):
             if not self.asked:
-                time.sleep(1.0)
-                waited[0] = 1.0
+                wait_for_cpus(1.0)
             return super().estimate_batch(mods, targets, labels)
 
     estimator = Waits(Cost.given(1.0), host=Cost.given(10.0))
