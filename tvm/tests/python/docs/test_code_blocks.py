@@ -36,8 +36,9 @@ WITHOUT_COMPILER = ("docs/deploy.md",)
 WITH_COMPILER = [
     page for page in PAGES if page not in WITHOUT_COMPILER and blocks_that_run(page, "python")
 ]
-# Pages whose guard measures plans: the first one, and the one on the guard.
-MEASURED = ("README.md", "docs/choosing.md")
+# Pages whose guard measures plans: the first one, the one on the guard, and those whose plans have
+# kernels or types of their own.
+MEASURED = ("README.md", "docs/choosing.md", "docs/accuracy.md", "docs/tuning.md")
 SHAPE = (1, 3, 224, 224)
 
 

@@ -20,6 +20,7 @@ import signal
 import stat
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -285,6 +286,23 @@ class Sleeper:
 
 def sleeper(seconds):
     return Sleeper(seconds)
+
+
+def wait_for_cpus(seconds):
+    """Wait for the CPUs, which another thread has for so long."""
+    from tvm.relay.collage.machine.cpu_lock import cpus_for_measuring
+
+    held = threading.Event()
+
+    def hold():
+        with cpus_for_measuring():
+            held.set()
+            time.sleep(seconds)
+
+    threading.Thread(target=hold).start()
+    assert held.wait(10.0)
+    with cpus_for_measuring():
+        pass
 
 
 def echo(text):

@@ -4,11 +4,11 @@
 import numpy as np
 import onnx
 import onnx_nets
+import onnxruntime
 import tvm
 from onnx import helper
 from tvm.relay import collage
 from tvm.relay.collage.compile import build_library
-from tvm.relay.collage.ops.onnx_session import session_of
 from tvm.runtime.vm import VirtualMachine
 
 
@@ -28,7 +28,12 @@ def by_onnxruntime(model, inputs, is_optimized=True):
     """The outputs of a model; inputs: arrays by name, or a list, of input_0, ..."""
     if not isinstance(inputs, dict):
         inputs = {f"input_{n}": array for n, array in enumerate(inputs)}
-    session = session_of(model.SerializeToString(), threads=1, is_optimized=is_optimized)
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    if not is_optimized:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    providers = ["CPUExecutionProvider"]
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers)
     return session.run(None, inputs)
 
 

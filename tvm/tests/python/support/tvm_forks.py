@@ -38,7 +38,7 @@ def _read_while_loading(environment):
 
 
 class _CleanProcess:
-    """The process that forks, started with the first worker's environment."""
+    """The process that forks, started with the session's environment."""
 
     def __init__(self, environment):
         self._key = self.key_of(environment)
@@ -97,6 +97,8 @@ class ForkedPopen:
 
 
 _clean = None
+# Of the session: a test may have changed it when it needs the first worker.
+_ENVIRONMENT = dict(os.environ)
 
 
 def _clean_process(environment):
@@ -105,7 +107,7 @@ def _clean_process(environment):
     if threading.current_thread() is not threading.main_thread():
         return None
     if _clean is None:
-        _clean = _CleanProcess(os.environ)
+        _clean = _CleanProcess(_ENVIRONMENT)
     return _clean if _clean.serves(environment) else None
 
 

@@ -65,9 +65,10 @@ def set_threads():
 
 @pytest.mark.parametrize("m, n, k", SHAPES)
 def test_matmul(backend, m, n, k, set_threads):  # noqa: F811
-    """Weights of the caller and constant ones, both types, however work is divided; every other
-    shape has b as it lies, every other one transposed."""
-    for number, flags in list(enumerate(FLAGS))[SHAPES.index((m, n, k)) % 2 :: 2]:
+    """Weights of the caller and constant ones, both types, however work is divided. One row or
+    column has all flags; of other shapes every other has b as it lies, every other transposed."""
+    first, step = (0, 1) if 1 in (m, n) else (SHAPES.index((m, n, k)) % 2, 2)
+    for number, flags in list(enumerate(FLAGS))[first::step]:
         assert set_threads([1, 2, 3, 16][number])
         dtype = ["float32", "float64"][(m + number // 2) % 2]
         a, b = values(m, (m, k), dtype), values(n, (k, n), dtype)

@@ -242,6 +242,7 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
         (["compile", "n.onnx", "-o", "tvm.so"], "collage compile", "would hide Python's module"),
         (["search", "n.onnx", "--shape", "x:1"], "collage search", "is no INPUT=DIMS"),
         (["search", "n.onnx", "--shape", "x=0,4"], "collage search", "'x=0,4' is no INPUT=DIMS"),
+        (["search", "n.onnx", "--shape", "x=-1,4"], "collage search", "'x=-1,4' is no INPUT=DIMS"),
         (["report", "n.so", "--plan", "b"], "collage report", "by one of --html, --svg"),
         (["report", "n.so", "--html=p", "--boxes=2"], "collage report", "--svg or --pdf"),
         (["store", "delete"], "collage store", "invalid choice: 'delete'"),

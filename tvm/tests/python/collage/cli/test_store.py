@@ -264,10 +264,13 @@ def test_as_a_command_in_a_pipe_that_closes_early(path):
 
 
 def test_the_script_says_why_it_cannot_when_collage_is_disabled(tmp_path):
-    code = "import sys, tvm_collage.command as c; sys.argv = ['collage', 'doctor']; c.main()"
+    code = (
+        "import sys, tvm_collage.command as c; sys.argv = ['collage', 'doctor']; sys.exit(c.main())"
+    )
     for stock in ("tvm", "tvm/relay", "tvm/relay/collage"):
         (tmp_path / stock).mkdir()
         (tmp_path / stock / "__init__.py").touch()
     disabled = {**os.environ, "COLLAGE_DISABLE": "1", "PYTHONPATH": str(tmp_path)}
     done = subprocess.run([sys.executable, "-c", code], env=disabled, capture_output=True)
+    assert done.returncode == 1
     assert done.stderr == b"collage: tvm.relay.collage is TVM's own; unset COLLAGE_DISABLE\n"

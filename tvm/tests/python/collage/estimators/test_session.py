@@ -212,8 +212,9 @@ def test_the_old_protocol_gives_seconds_or_infinity_and_keeps_its_workers(starte
         assert 0 < seconds < math.inf and estimate_seconds(relu, LLVM) == seconds
         assert tvm.get_global_func("tvm.relay.collage.estimate_seconds")(relu, LLVM) == seconds
         assert estimate_seconds(dynamic, LLVM) == math.inf
-    assert len(started) == 1
+    assert len(started) == 1 and started[0]().is_alive
     own_estimator().close()
+    assert not started[0]() or not started[0]().is_alive
 
 
 class OwnBackend(Backend):

@@ -22,7 +22,7 @@ from tvm.relay.collage.compile import prepare
 from tvm.relay.collage.compile.executors import why_vm
 from tvm.relay.collage.errors import ModelError, OriginalError, PlacementError
 from tvm.relay.collage.importer.onnx import from_onnx
-from tvm.relay.collage.importer.whole import digest_of, load_onnx
+from tvm.relay.collage.importer.whole import MOST_BYTES, digest_of, load_onnx
 from tvm.relay.collage.importer.whole import whole as one_node
 from tvm.relay.collage.loaded import read_placements
 from tvm.relay.collage.measure import Cost
@@ -196,6 +196,7 @@ def test_why_there_is_none(change, why):
     change(proto)
     with pytest.raises(ModelError, match=why):
         whole(proto, mod, most_bytes=1 << 20)
+    assert MOST_BYTES == 1 << 29
 
 
 def test_a_model_of_nodes_of_other_domains_alone():

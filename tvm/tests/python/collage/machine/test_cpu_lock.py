@@ -209,6 +209,19 @@ def test_who_came_first_is_served_first(folder):
         os.close(end)
 
 
+def test_who_takes_them_again_and_again_passes_nobody_by(folder):
+    def wait(tell):
+        with cpus_for_measuring(lambda text: tell("waits")):
+            tell("served")
+
+    with contextlib.ExitStack() as block:
+        with cpus_for_measuring():
+            _, tells = block.enter_context(other_process(wait))
+            assert tells().startswith("waits")
+        with cpus_for_measuring():
+            assert "served" in tells(), "it had its turn before ours"
+
+
 def test_nothing_is_left_of_a_queue(folder):
     with other_process(hold(cpus_for_measuring)) as (_, tells):
         assert tells() == "held" and not is_free(cpus_for_measuring)

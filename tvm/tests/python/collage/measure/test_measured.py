@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("forked_workers")
 
 @pytest.fixture(scope="module")
 def estimator(forked_workers):
-    with measure.MeasuredCostEstimator(fake_options(build_timeout=30, run_timeout=2)) as estimator:
+    with measure.MeasuredCostEstimator(fake_options(build_timeout=30, run_timeout=4)) as estimator:
         yield estimator
 
 

@@ -88,7 +88,7 @@ def test_candidates_fail_on_devices_as_they_do_here(fleet, forked):
     deeds = ["segfault", "hang", "raise", "nan", 1e-3, "garbage", 2e-3, "sysexit"]
     candidates = [candidate(str(deed), deed) for deed in deeds]
     candidates.append(candidate("no build", build="raise"))
-    with estimator_on(fleet, "fake", run_timeout=3.0) as estimator:
+    with estimator_on(fleet, "fake", run_timeout=5.0) as estimator:
         costs = estimator.estimate(candidates)
         assert [cost.status for cost in costs] == [
             *("crashed", "timeout", "run_failed", "run_failed", "measured", "measured"),
@@ -176,7 +176,7 @@ def test_a_candidate_that_loses_devices_one_after_the_other_is_not_stored(fleet,
 
 
 def test_a_device_that_falls_silent_is_lost(fleet, forked, monkeypatch):
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
     fleet.start("silent", 3)
     with estimator_on(fleet, "silent") as estimator:
         costs = estimator.estimate([candidate("f", "freeze_server"), candidate("good", 2e-3)])
@@ -300,7 +300,7 @@ def test_a_device_that_was_given_back_is_taken_again_and_is_not_lost(fleet, runn
         other = runner_on("let_go", wait=20.0)
         assert other.info
         assert call_here(runner, "lose").outcome == "lost"
-        runner.pool._wait_seconds = 1.0
+        runner.pool.wait_seconds = 1.0
         with pytest.raises(collage.DeviceError) as caught:
             call_here(runner, "hang")
     assert str(caught.value).startswith("devices of key 'let_go' are lost: 127.0.0.1:")
@@ -356,9 +356,9 @@ def test_a_kernel_that_dies_on_a_device_is_a_failed_trial(deed, tuned, runner_on
 def test_a_device_that_is_lost_is_no_trial(kind, fleet, runner_on, tmp_path, monkeypatch, caplog):
     kind, _, is_frozen = kind.partition(" ")
     deed = "freeze" if is_frozen else "kill"
-    why = "it did not answer for 3 s" if is_frozen else "its session ended"
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
-    monkeypatch.setattr(device_pool, "SILENCE_SECONDS", 3)
+    why = "it did not answer for 5 s" if is_frozen else "its session ended"
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
+    monkeypatch.setattr(device_pool, "SILENCE_SECONDS", 5)
     key, log = f"{kind}_{deed}", tmp_path / f"{deed}.jsonl"
     fleet.start(key)
     runner = runner_on(key)
@@ -384,7 +384,7 @@ BLOCKS = [["SP", 2, 1, 24, [8], 1], ["RE", 2, [1, 0, 3, 2]], ["AN", 2, 3, 2]]
 def test_schedules_are_transferred_on_a_device_unless_it_is_lost(
     fleet, tuned, runner_on, tmp_path, monkeypatch, caplog
 ):
-    monkeypatch.setattr(session, "SILENCE_SECONDS", 3)
+    monkeypatch.setattr(session, "SILENCE_SECONDS", 5)
     mod = transfer_nets.dense(outputs=48)
     net = candidate_module(mod, "tvm", TARGET, {"opt_level": 3}, "net")
     kernel = transfer_nets.kernel(transfer_nets.dense, outputs=48)

@@ -122,7 +122,9 @@ def test_the_default_store_is_the_users_own(net, path, tmp_path, monkeypatch, st
     shutil.move(path, tmp_path / "tvm-collage")
     optimize_plain(net, "")
     assert started == []
-    with open_session(options("none")) as session:
+    with open_session(options("none").session) as session:
+        [cost] = CostEstimator(session).estimate_batch([net], TARGETS[:1], ["net"])
+        assert started and cost.status == "measured"
         assert "store" not in session.estimator.Summary()
 
 

@@ -19,11 +19,13 @@ def path(tmp_path):
     return tmp_path / "costs.sqlite"
 
 
-def estimator(path, *, retry_failed=False, environment=FAKE_ENVIRONMENT, version="7", **changes):
+def estimator(
+    path, *, retry_failed=False, environment=FAKE_ENVIRONMENT, version="7", progress=None, **changes
+):
     options = fake_options(workers=1, **changes)
     how = {"retry_failed": retry_failed, "environment": environment}
     costs = StoredCosts(CostStore(path), options, lambda backend: version, **how)
-    return measure.MeasuredCostEstimator(options, store=costs)
+    return measure.MeasuredCostEstimator(options, store=costs, progress=progress)
 
 
 def no_worker(*_):
@@ -78,8 +80,7 @@ def test_progress_tells_stored_from_memory(path):
 
     with estimator(path) as first:
         first.estimate([fake_candidate("a")])
-    with estimator(path) as second:
-        second._progress = Seen()
+    with estimator(path, progress=Seen()) as second:
         second.estimate([fake_candidate(name) for name in ("a", "b", "b")])
     assert seen == [(1, 1, 1)]
 

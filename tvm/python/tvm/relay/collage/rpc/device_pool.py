@@ -49,7 +49,7 @@ class DevicePool(WorkerPool):
     ) -> None:
         super().__init__(1, options)
         self.lost: list[str] = []
-        self._tracker, self._key, self._wait_seconds = tracker, key, wait_seconds
+        self._tracker, self._key, self.wait_seconds = tracker, key, wait_seconds
         self._devices: dict[WorkerProcess, DeviceInfo] = {}
         self._info: DeviceInfo | None = None
         # How many were let go since these were taken, none of which is lost.
@@ -70,7 +70,7 @@ class DevicePool(WorkerPool):
             if not found:
                 raise DeviceError(
                     f"all devices of key {self._key!r} at RPC tracker {self._tracker} are in use, "
-                    f"and none got free in {self._wait_seconds:g} s ("
+                    f"and none got free in {self.wait_seconds:g} s ("
                     + option("rpc_wait", "relay.collage.rpc_wait")
                     + ")"
                 )
@@ -148,7 +148,7 @@ class DevicePool(WorkerPool):
             # Those that somebody has just let go are not free at once.
             if registered and (free >= registered or waited > _SETTLING_SECONDS):
                 return max(1, free)
-            if not registered and waited > self._wait_seconds:
+            if not registered and waited > self.wait_seconds:
                 break
             time.sleep(_LOOK_SECONDS)
         keys = f"those of {', '.join(map(repr, sorted(devices)))}" if devices else "none"
@@ -166,10 +166,10 @@ class DevicePool(WorkerPool):
             open_device,
             tracker=self._tracker,
             key=self._key,
-            seconds=self._wait_seconds,
+            seconds=self.wait_seconds,
             options=dataclasses.asdict(self._options),
         )
-        seconds = self._wait_seconds + self._options.startup_seconds + _GRACE_SECONDS
+        seconds = self.wait_seconds + self._options.startup_seconds + _GRACE_SECONDS
         for worker in workers:  # all at the same time
             worker.send("call", call, seconds)
         found, problems = {}, []

@@ -197,6 +197,8 @@ def test_prelu():
         assert ("+ prelu" in plan) == PRELUS[name][3], name
         assert ("\nprelu" in plan or plan.startswith("prelu")) != PRELUS[name][3], name
     check(nn.prelu(IMAGE, var("slopes", 10), axis=3))
+    plan = check(nn.relu(nn.prelu(IMAGE, constant(5, 8))))
+    assert plan.count("prelu") == 1 and "eltwise" in plan, "prelu takes no post-op in"
 
 
 def test_sums_and_scales():

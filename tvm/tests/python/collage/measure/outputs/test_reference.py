@@ -96,7 +96,7 @@ def test_it_computes_what_tvm_builds_as_a_whole(make, is_fixed):
     for got, expected in zip(outputs, executed(mod, values), strict=True):
         assert got.dtype == expected.dtype
         np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
-    for wide, own in zip(exact, outputs, strict=False):
+    for wide, own in zip(exact, outputs if is_fixed else [], strict=True):
         assert wide.dtype == ("float64" if own.dtype == "float32" else own.dtype)
         np.testing.assert_allclose(wide, own, rtol=1e-3, atol=1e-3)
 
@@ -124,10 +124,11 @@ def test_external_code_is_not_asked():
 
 def test_equal_calls_are_built_once_whatever_candidate_they_are_in():
     """And what numpy computes is not built."""
-    measure_fakes.built.clear()
+    before = len(measure_fakes.built)
+    kind = f"Tensor[({before + 1}, 5), float32]"  # no other run of this test has it in the cache
     for call in ("erf(%x)", "erf(nn.relu(%x))", "floor(erf(%x))"):
-        evaluate(parse(f"def @main(%x: $T) {{ {call} }}"), f"{HERE}:noted_build")
-    assert measure_fakes.built == ["erf", "floor"]
+        evaluate(parse(f"def @main(%x: {kind}) {{ {call} }}"), f"{HERE}:noted_build")
+    assert measure_fakes.built[before:] == ["erf", "floor"]
 
 
 def test_what_has_no_reference_says_why():
