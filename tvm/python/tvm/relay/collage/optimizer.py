@@ -37,13 +37,13 @@ from .plans.competing import Plans
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
 from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
-from .plans.original.plan import add_originals, replayed_original
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
 from .plans.placement.replay import apply_placement, check_placement
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
+from .plans.whole_file import add_originals, replayed_original
 from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at

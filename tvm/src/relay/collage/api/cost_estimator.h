@@ -14,8 +14,8 @@ struct EstimatorFunctions {
   PackedFunc network;
   // (modules, targets, labels for people) -> a list of costs, see EstimatedCost::Of.
   PackedFunc estimate;
-  // (JSON: CostQuestions of estimators/estimator.py, their targets) -> as estimate, for estimators that need
-  // no module; null for the others.
+  // (JSON: CostQuestions of estimators/estimator.py, their targets) -> as estimate, for estimators
+  // that need no module; null for the others.
   PackedFunc price;
   // Told what the pass decided for each function, as JSON (see Observe).
   PackedFunc observe;

@@ -30,7 +30,7 @@ from tvm.relay.collage.measure.outputs.tolerance import OUTPUT, model_tolerance,
 from tvm.relay.collage.plans import run_pass, whole_plans
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
-from tvm.relay.collage.plans.original.plan import whole_of as whole
+from tvm.relay.collage.plans.whole_file import whole_of as whole
 from tvm.runtime.vm import Executable, VirtualMachine
 
 RUNTIMES = ["onnxruntime", "openvino"]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The model's original file as a plan: one node, which a backend that reads the file runs.
 
-Precondition: the module was compared with the file (check.py). Test: importer/test_whole.py
+Precondition: the module was compared with the file (plans/original/). Test: importer/test_whole.py
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 
 import tvm
 
-from ...errors import ModelError, PlacementError
-from ...importer.whole import MOST_BYTES, digest_of, load_onnx, whole
-from ...options.named import option
-from ...relay_util.external import on_one_thread
-from ...relay_util.walk import tensors_of
-from ..placement import Placement
-from ..request import Request
+from ..errors import ModelError, PlacementError
+from ..importer.whole import MOST_BYTES, digest_of, load_onnx, whole
+from ..options.named import option
+from ..relay_util.external import on_one_thread
+from ..relay_util.walk import tensors_of
+from .placement import Placement
+from .request import Request
 
 _logger = logging.getLogger(__name__)
 
