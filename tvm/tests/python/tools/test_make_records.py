@@ -97,7 +97,7 @@ def run(tmp_path, *given):
 def test_the_budget_is_shared_and_what_one_net_leaves_is_the_next_ones(searched, tmp_path, capsys):
     code, output = run(tmp_path, "--budget", "60")
     assert code == 0 and "1 kernels are faster" in capsys.readouterr().out
-    assert searched == {"a": pytest.approx(30, abs=1), "b": pytest.approx(60, abs=1)}
+    assert searched == {"a": pytest.approx(30, abs=8), "b": pytest.approx(60, abs=8)}
     [line] = read_ansor(output)  # of both nets: one kernel
     assert line.seconds == 1e-3 and shipped.made(output)["nets"] == {"a": 2, "b": 2}
     code, output = run(tmp_path, "--budget", "60", "--best", "3")
