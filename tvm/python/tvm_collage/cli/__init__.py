@@ -58,6 +58,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 
 def run(options: argparse.Namespace) -> int:
     """Run a command with its parsed arguments; its exit code."""
+    code = 0
     try:
         code = options.run(options) if callable(options.run) else _run_in_tvm(options)
         sys.stdout.flush()
@@ -69,8 +70,9 @@ def run(options: argparse.Namespace) -> int:
         _write_no_more()
         where = error.filename or "standard output"
         text = f"{where}: {error.strerror}" if error.strerror else str(error)
-        print(line_of(text, options), file=sys.stderr)
-        return 1
+        if not code:  # else the command has told its fault, of which this is what is kept back
+            print(line_of(text, options), file=sys.stderr)
+        return code or 1
     except KeyboardInterrupt:
         print(line_of("interrupted", options), file=sys.stderr)
         return INTERRUPTED

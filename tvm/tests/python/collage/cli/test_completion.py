@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from cli_nets import call
+from tvm_collage import cli
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -27,7 +28,19 @@ def test_bash_takes_the_script(tmp_path, capsys):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_a_full_disk_is_one_line():
+@pytest.mark.parametrize(
+    "arguments", [["backends"], ["backends", "--json"], ["completion", "bash"]], ids=" ".join
+)
+def test_a_full_disk_is_told_once(arguments, monkeypatch, capsys):
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        assert cli.main(arguments) == 1
+        monkeypatch.undo()
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith("collage: ") and line.endswith("No space left on device")
+
+
+def test_a_full_disk_is_one_line_of_a_program_that_ends():
     program = "import sys; from tvm_collage import cli; sys.exit(cli.main(['completion', 'bash']))"
     with open("/dev/full", "w") as full:
         done = subprocess.run([sys.executable, "-c", program], stdout=full, stderr=subprocess.PIPE)

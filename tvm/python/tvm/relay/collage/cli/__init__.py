@@ -66,7 +66,9 @@ def run_command(options: argparse.Namespace) -> int:
             _warnings(options),
         ):
             run = getattr(importlib.import_module(f".{module}", __package__), function)
-            return int(run(options))
+            code = int(run(options))
+        sys.stdout.flush()
+        return code
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - whatever is at fault, a command ends in one line
@@ -74,7 +76,7 @@ def run_command(options: argparse.Namespace) -> int:
             traceback.print_exc()
         text = _text_of(error, options)
         if options.json:
-            print(json.dumps({"error": text, "kind": type(error).__name__}))
+            print(json.dumps({"error": text, "kind": type(error).__name__}), flush=True)
         else:
             print(line_of(text, options), file=sys.stderr)
         return WRONG_ARGUMENTS if type(error) in _OF_ARGUMENTS else 1
