@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from tvm.relay.collage.backends.partition.description import PartitionDescription
 from tvm.relay.collage.costs.cost import PartCost
 from tvm.relay.collage.estimators.estimator import CostQuestion
+from tvm.relay.collage.estimators.profiles import Foresight
 from tvm.relay.collage.estimators.work import Work
 from tvm.relay.collage.files.records import Attribute
 from tvm.relay.collage.inspect.matches import FoundMatch
@@ -88,6 +89,7 @@ FROM_CPP = (
     Message("collage.view.Refusals", list[Refusal]),
     Message("collage.view.SubGraphFields", SubGraph.RECORD),
     Message("estimator.bound: questions", list[CostQuestion]),
+    Message("estimator.foresee: questions", list[CostQuestion]),
     Message("estimator.observe: report", FunctionReport | SkippedFunction),
     Message("estimator.observe: graph_text", FunctionGraph),
     Message("estimator.price: questions", list[CostQuestion]),
@@ -106,6 +108,7 @@ FROM_PYTHON = (
     Message("collage.view.WhyInvalid", SubGraphConfig),
     Message("estimator.bound: answer", list[float]),
     Message("estimator.estimate: answer", list[PartCost]),
+    Message("estimator.foresee: answer", Foresight),
     Message("estimator.price: answer", list[PartCost]),
     Message("estimator.transition: answer", list[float]),
     Message("replan: request", PlanRequest | TakersRequest),

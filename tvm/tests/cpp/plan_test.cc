@@ -89,6 +89,18 @@ class TableBackends final : public Backends {
     }
     return answers;
   }
+  Foresight Foresee(const DataflowGraph&,
+                    const std::vector<CostQuestion>& questions) const final {
+    Foresight foresight;
+    foresight.rival_seconds = rival_seconds;
+    for (const CostQuestion& question : questions) {
+      if (foreseen.empty()) break;
+      const std::string nodes = g_.Names(question.candidate.sub_graph.inside());
+      auto row = foreseen.find(SpecOf(question.candidate).name + ": " + nodes);
+      foresight.seconds.push_back(row == foreseen.end() ? 0.0 : row->second);
+    }
+    return foresight;
+  }
   bool ArePricesCheap() const final { return are_cheap; }
   bool HasTransitions() const final { return !rewritten.empty(); }
   LayoutRole RoleOf(NodeIndex call) const final {
@@ -102,6 +114,8 @@ class TableBackends final : public Backends {
   mutable std::vector<std::string> asked;
   bool are_cheap = false;
   Table bounds;
+  Table foreseen;
+  double rival_seconds = 0;
   std::set<NodeIndex> rewritten;
 
  private:
@@ -225,6 +239,53 @@ TEST_CASE("plan: a cost below its bound is told, and no bound is used any more")
   CHECK(plan.is_optimal);
   CHECK(plan.search.bounds_broken == 2);
   CHECK(plan.furthest_below_bound == "; furthest: tvm(tanh): measured 2 s, its bound 4 s");
+}
+
+TEST_CASE("plan: of foreseen costs one that a cost is below says nothing of the others") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"),
+                         {{"mine: a b", 6}, {"mine: a", 1}, {"tvm: a b", 5}, {"tvm: c", 2}});
+  backends.foreseen = {{"tvm: c", 4}, {"mine: a b", 6}, {"mine: a", 4}, {"tvm: b", 9}};
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "tvm(a b) tvm(c)");
+  CHECK(plan.search.bounds_broken == 1);
+  const std::set<std::string> asked(backends.asked.begin(), backends.asked.end());
+  CHECK(asked == std::set<std::string>{"tvm: a b", "tvm: c"});
+  CHECK_FALSE(plan.is_optimal);  // nobody proved the bounds
+}
+
+TEST_CASE("plan: the search ends when no plan can be faster than the rival by what is worth it") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"),
+                         {{"mine: a b", 6}, {"tvm: a b", 5}, {"tvm: c", 2}});
+  backends.foreseen = {{"tvm: c", 1}, {"mine: a b", 6}, {"tvm: a b", 5}, {"mine: a", 6}};
+  SUBCASE("at once, when the bounds alone say so") {
+    backends.rival_seconds = 6.1;
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK(plan.is_beaten);
+    CHECK(backends.asked.empty());
+    CHECK(Text(g, backends, plan) == "tvm(a b) tvm(c)");
+    CHECK(plan.lower_bound_seconds == 6);
+    CHECK(plan.parts[0].cost.Summary().find("estimated 5 s") == 0);
+    CHECK(plan.rival_seconds == 6.1);
+    CHECK_FALSE(plan.is_optimal);
+  }
+  SUBCASE("after some costs, when these say so") {
+    backends.foreseen["tvm: a b"] = 1;
+    backends.foreseen["mine: a b"] = 4.5;
+    backends.rival_seconds = 6.1;
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK(plan.is_beaten);
+    CHECK_FALSE(backends.asked.empty());
+    CHECK(plan.lower_bound_seconds > 0.98 * 6.1);
+  }
+  SUBCASE("not while one may be faster by more") {
+    backends.rival_seconds = 8;
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK_FALSE(plan.is_beaten);
+    CHECK(Text(g, backends, plan) == "tvm(a b) tvm(c)");
+    CHECK(plan.seconds == 7);
+  }
 }
 
 TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single operators") {

@@ -23,6 +23,7 @@ from tvm.relay.collage import rules
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.estimators import CostEstimator
+from tvm.relay.collage.estimators.profiles import Profiles
 from tvm.relay.collage.estimators.work import work_of_module
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans.graph_search.space import PlanSpace, plan_again
@@ -77,7 +78,7 @@ class Wire:
     def estimator(self, make, functions):
         """Pass on what an estimator is asked and told, and what it answers."""
         heard = {"observe": self._observe(functions["observe"])}
-        for name in ("bound", "estimate", "price", "transition"):
+        for name in ("bound", "estimate", "foresee", "price", "transition"):
             if name in functions:
                 heard[name] = self._asked(name, functions[name])
         return make({**dict(functions), **heard})
@@ -159,6 +160,11 @@ class Measured(CostEstimator):
 
     def transition_seconds(self, types, target):
         return [1e-3] * len(types)
+
+
+def foreseen():
+    """Measured, beside what a profile of each target foresees."""
+    return Measured(profiles=Profiles({NAME: {0: 1.0}}, {NAME: 0.5}, rival_seconds=9.0))
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +250,7 @@ SCENES = {
     "collage.view.WhyInvalid": is_valid,
     "estimator.bound: answer": lambda mod: run_pass(mod, Measured),
     "estimator.estimate: answer": lambda mod: run_pass(mod, Measured),
+    "estimator.foresee: answer": lambda mod: run_pass(mod, foreseen),
     "estimator.price: answer": run_pass,
     "estimator.transition: answer": run_pass,
     "replan: request": search_plans,

@@ -25,6 +25,9 @@ struct EstimatorFunctions {
   // (JSON: CostQuestions on what candidates do at least, their targets, the host's target) -> a
   // list of seconds that no cost is below; null where nothing is known.
   PackedFunc bound;
+  // (JSON: CostQuestions, their targets) -> a Foresight of estimators/estimator.py; null where no
+  // run was profiled.
+  PackedFunc foresee;
 
   static constexpr const char* kTypeKey = "collage.CostEstimator";
 };

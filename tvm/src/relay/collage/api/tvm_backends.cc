@@ -24,7 +24,7 @@ CostEstimator MakeCostEstimator(Map<String, PackedFunc> functions) {
     return functions.Get(name).value_or(PackedFunc(nullptr));
   };
   return CostEstimator({named("network"), named("estimate"), named("price"), named("observe"),
-                        named("transition"), named("bound")});
+                        named("transition"), named("bound"), named("foresee")});
 }
 
 TVM_REGISTER_GLOBAL("collage.MakeCostEstimator").set_body_typed(MakeCostEstimator);
@@ -53,11 +53,13 @@ Json WorkJson(const DataflowGraph& graph, const SubGraph& sub_graph) {
 // CostQuestions of estimators/estimator.py, and the targets that they name by their places.
 class QuestionsOfWork {
  public:
-  void Add(const std::string& signature, const Json& work, const ObjectRef& target) {
+  void Add(const CostQuestion& question, const Json& work, const ObjectRef& target) {
     const auto [place, is_new] = places_.emplace(target.get(), static_cast<int>(targets_.size()));
     if (is_new) targets_.push_back(target);
-    questions_.push_back(
-        JsonObject({{"signature", signature}, {"work", work}, {"target", place->second}}));
+    questions_.push_back(JsonObject({{"signature", question.signature},
+                                     {"work", work},
+                                     {"target", place->second},
+                                     {"nodes", question.candidate.sub_graph.inside()}}));
   }
   String text() const { return Json(questions_).text(); }
   const Array<ObjectRef>& targets() const { return targets_; }
@@ -153,7 +155,7 @@ String TvmBackends::PriceByWork(const DataflowGraph& graph,
   QuestionsOfWork asked;
   for (const CostQuestion& question : questions) {
     const CandidatePartition& candidate = question.candidate;
-    asked.Add(question.signature, WorkJson(graph, candidate.sub_graph),
+    asked.Add(question, WorkJson(graph, candidate.sub_graph),
               targets_[candidate.spec].target);
   }
   return FromPython(estimator_.value()->price(asked.text(), asked.targets()));
@@ -167,7 +169,7 @@ std::vector<double> TvmBackends::LeastSeconds(const DataflowGraph& graph,
     const CandidatePartition& candidate = question.candidate;
     const bool is_call = SpecOf(candidate).is_external && candidate.is_primitive;
     const LeastWork least = LeastWorkOf(graph, candidate.sub_graph, is_call);
-    asked.Add(question.signature, WorkJson(least.is_launched, least.operations, 0),
+    asked.Add(question, WorkJson(least.is_launched, least.operations, 0),
               targets_[candidate.spec].target);
   }
   const String text =
@@ -180,6 +182,24 @@ std::vector<double> TvmBackends::LeastSeconds(const DataflowGraph& graph,
                        std::to_string(questions.size()) + " candidates");
   }
   return bounds;
+}
+
+Foresight TvmBackends::Foresee(const DataflowGraph& graph,
+                               const std::vector<CostQuestion>& questions) const {
+  if (estimator_.value()->foresee == nullptr) return {};
+  QuestionsOfWork asked;
+  for (const CostQuestion& question : questions) {
+    const CandidatePartition& candidate = question.candidate;
+    asked.Add(question, WorkJson(graph, candidate.sub_graph), targets_[candidate.spec].target);
+  }
+  const String text = FromPython(estimator_.value()->foresee(asked.text(), asked.targets()));
+  const JsonValue answer = JsonValue::Parse(text);
+  Foresight foresight;
+  for (const JsonValue& each : answer["seconds"].Items()) foresight.seconds.push_back(each.Real());
+  foresight.rival_seconds = answer["rival_seconds"].Real();
+  ICHECK(foresight.seconds.empty() || foresight.seconds.size() == questions.size())
+      << "of " << questions.size() << " candidates " << foresight.seconds.size() << " are foreseen";
+  return foresight;
 }
 
 bool TvmBackends::HasTransitions() const {

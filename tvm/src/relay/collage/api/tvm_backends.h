@@ -28,6 +28,8 @@ class TvmBackends final : public Backends {
                                    const std::vector<CostQuestion>& questions) const final;
   std::vector<double> LeastSeconds(const DataflowGraph& graph,
                                    const std::vector<CostQuestion>& questions) const final;
+  Foresight Foresee(const DataflowGraph& graph,
+                    const std::vector<CostQuestion>& questions) const final;
   bool ArePricesCheap() const final;
   bool HasTransitions() const final;
   LayoutRole RoleOf(NodeIndex call) const final;

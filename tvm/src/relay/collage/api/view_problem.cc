@@ -42,7 +42,7 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   costs.SetLowerBounds(&asked);
   CoverSearch search(std::move(asked));
   const auto never = [] { return false; };
-  const CoverPlan plan = FindCover(&search, &costs, never, &clock);
+  const CoverPlan plan = FindCover(&search, &costs, never, &clock).plan;
   const int num_candidates = static_cast<int>(candidates.size());
   std::vector<int> unknown;
   for (int id = 0; id < num_candidates; ++id) {

@@ -38,6 +38,15 @@ struct CostQuestion {
   std::string signature;
 };
 
+// What one profiled run of each backend alone tells before any cost is asked for.
+struct Foresight {
+  // By question, seconds that its cost is hardly ever below; empty where no run was profiled.
+  std::vector<double> seconds;
+  // Of the fastest backend alone, measured whole: what no cover beats need not be measured further.
+  // 0 where none is known.
+  double rival_seconds = 0;
+};
+
 // What becomes of the layout of a call's values in a part of TVM.
 enum class LayoutRole {
   kPlain,      // the op wants plain layouts
@@ -74,6 +83,11 @@ class Backends {
   // known: zero is always true.
   virtual std::vector<double> LeastSeconds(const DataflowGraph& graph,
                                            const std::vector<CostQuestion>& questions) const {
+    return {};
+  }
+  // What is expected of each, before any is asked for.
+  virtual Foresight Foresee(const DataflowGraph& graph,
+                            const std::vector<CostQuestion>& questions) const {
     return {};
   }
   // Can all costs be asked for at once, since none of them is measured?

@@ -51,11 +51,23 @@ void CostTable::SetLowerBounds(CoverProblem* problem) {
     groups.push_back(&ids);
     questions.push_back(QuestionFor(ids.front()));
   }
-  const std::vector<double> answers = backends_.LeastSeconds(graph_, questions);
-  for (size_t k = 0; k < answers.size(); ++k) {
+  const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
+  const Foresight foresight = backends_.Foresee(graph_, questions);
+  rival_seconds_ = foresight.rival_seconds;
+  problem->are_bounds_proven = foresight.seconds.empty();
+  for (size_t k = 0; k < groups.size(); ++k) {
+    double bound = proven.empty() ? 0.0 : proven[k];
+    if (!foresight.seconds.empty()) bound = std::max(bound, foresight.seconds[k]);
     for (int id : *groups[k]) {
-      least_seconds_[id] = problem->candidates[id].lower_bound = answers[k];
+      least_seconds_[id] = problem->candidates[id].lower_bound = bound;
     }
+  }
+}
+
+void CostTable::LeaveAtBounds(const std::vector<int>& plan) {
+  for (int id : plan) {
+    if (!costs_[id].status.empty()) continue;
+    costs_[id] = {"estimated", least_seconds_[id], "at least, by the profiles: no mix can win"};
   }
 }
 

@@ -36,8 +36,13 @@ class CostTable {
   // is a last resort, so that a cover always exists. Where TVM's cost of the kernel is known, TVM's
   // own candidate stands beside it.
   void SetHostCosts(CoverSearch* search);
-  // Gives candidates the lower bounds that the backends know, unless all are priced.
+  // Gives candidates the lower bounds that the backends know, proven ones and those that a profile
+  // foresees, unless all are priced.
   void SetLowerBounds(CoverProblem* problem);
+  // What the fastest backend alone takes; 0 where that is not known.
+  double rival_seconds() const { return rival_seconds_; }
+  // Has the cost of each of these parts that has none be its lower bound.
+  void LeaveAtBounds(const std::vector<int>& plan);
   // "; furthest: mine(a): measured 1 s, its bound 2 s" where a cost is below its bound.
   std::string FurthestBelowBound() const;
   // Writes down which kernels of a plan are the host's, as nothing with a cost fits.
@@ -69,6 +74,7 @@ class CostTable {
   const std::vector<CandidatePartition>& candidates_;
   std::vector<EstimatedCost> costs_;
   std::vector<double> least_seconds_;  // by candidate
+  double rival_seconds_ = 0;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending

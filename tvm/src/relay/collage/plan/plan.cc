@@ -58,6 +58,15 @@ void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> ca
   }
 }
 
+// A gain that comparing whole plans cannot tell from none: a plan that may win no more is no reason
+// to measure.
+constexpr double kLeastGain = 0.02;
+
+// Can no cover take so much less than a backend alone that it is worth measuring?
+bool CannotWin(const CoverStep& step, double rival_seconds) {
+  return step.plan.lower_bound_seconds > (1 - kLeastGain) * rival_seconds;
+}
+
 }  // namespace
 
 double OwnSeconds(const Backends& backends) {
@@ -66,9 +75,9 @@ double OwnSeconds(const Backends& backends) {
   return now.count() - waited;
 }
 
-CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
-                    PhaseClock* clock) {
-  bool has_given_up = false;
+FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
+                     PhaseClock* clock) {
+  bool has_given_up = false, is_beaten = false;
   clock->Enter("estimate");
   costs->SetHostCosts(search);  // the host's candidates, one for each node, are a cover
   costs->EstimateAllIfCheap(search);
@@ -76,6 +85,8 @@ CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<b
   CoverStep step = search->Step();
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     clock->Enter("estimate");
+    is_beaten = costs->rival_seconds() > 0 && CannotWin(step, costs->rival_seconds());
+    if (is_beaten) break;
     if (!has_given_up && is_over()) {
       costs->GiveUpUnknown(search);
       has_given_up = true;  // what is asked for from here on is needed
@@ -85,9 +96,10 @@ CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<b
     clock->Enter("search");
     step = search->Step();
   }
+  costs->LeaveAtBounds(step.plan.candidates);
   costs->LeaveToHost(step.plan.candidates);
   clock->Leave();
-  return std::move(step.plan);
+  return {std::move(step.plan), is_beaten};
 }
 
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
@@ -103,7 +115,8 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   costs.SetLowerBounds(&problem);
   clock->Enter("search");
   CoverSearch search(std::move(problem));
-  const CoverPlan cover = FindCover(&search, &costs, is_over, clock);
+  const FoundCover found = FindCover(&search, &costs, is_over, clock);
+  const CoverPlan& cover = found.plan;
 
   for (int id : cover.candidates) plan.parts.push_back({candidates[id], costs[id]});
   plan.transitions = ChargedIn(graph, plan.parts, transitions);
@@ -111,7 +124,10 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   const bool is_whole = plan.cost_counts.given_up == 0;
   plan.seconds = cover.seconds;
   plan.lower_bound_seconds = is_whole ? cover.lower_bound_seconds : 0.0;
-  plan.is_optimal = cover.optimal && is_whole;
+  plan.is_beaten = found.is_beaten;
+  plan.is_optimal =
+      cover.optimal && is_whole && !plan.is_beaten && search.problem().are_bounds_proven;
+  plan.rival_seconds = costs.rival_seconds();
   plan.search = search.stats();
   plan.furthest_below_bound = costs.FurthestBelowBound();
   plan.cuts = CutsOf(plan.logs, plan.cost_counts.given_up);

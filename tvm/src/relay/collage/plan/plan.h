@@ -73,6 +73,10 @@ struct FunctionPlan {
   // No plan of these candidates can cost less.
   double lower_bound_seconds = 0;
   bool is_optimal = false;
+  // What the fastest backend alone takes, 0 where nobody told, and whether the search ended since
+  // no plan can be faster than that by what is worth it.
+  double rival_seconds = 0;
+  bool is_beaten = false;
   int num_candidates = 0;
   CostCounts cost_counts;
   // Candidates whose cost was asked for and is of no use, with the reason.
@@ -98,12 +102,19 @@ CoverProblem MakeProblem(const DataflowGraph& graph,
                          const std::vector<CandidatePartition>& candidates,
                          const LayoutTransitions& transitions);
 
+// A cover, and whether it is what the search had when it ended because none can win: then costs of
+// it are bounds.
+struct FoundCover {
+  CoverPlan plan;
+  bool is_beaten = false;
+};
+
 // Alternates between the search, which names the costs that it needs, and the backends. A kernel is
 // left to the host target, at no cost and with a message that says so, only where each plan has at
 // least as many of these.
 // `is_over`: tells when it makes do with the costs that it has, and those of single operators.
-CoverPlan FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
-                    PhaseClock* clock);
+FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
+                     PhaseClock* clock);
 
 // Candidates, transitions, costs and search, in this order. Times its phases on `clock`.
 // `is_over`: as FindCover's; what comes before the search takes of the same time.

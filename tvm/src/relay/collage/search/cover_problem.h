@@ -65,6 +65,9 @@ struct CoverProblem {
   std::vector<std::vector<int>> outside_inputs;
   // Nodes whose value leaves the graph; may be empty.
   std::vector<int> outputs;
+  // Is a lower bound that a cost breaks a broken promise, after which none of them is believed? Else
+  // the bounds hold for nearly all, and one that a cost breaks says nothing of the others.
+  bool are_bounds_proven = true;
 
   // Throws std::invalid_argument naming the first thing that breaks what is said above,
   // or a cost that is negative, not finite or above kMaxSeconds.

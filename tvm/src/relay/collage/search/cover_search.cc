@@ -94,6 +94,7 @@ class CoverSearch::Impl {
     if (cost.status == Status::kKnown && ToTicks(cost.seconds) < ToTicks(promised_[at])) {
       broken_.insert(candidate);
       stats_.bounds_broken = static_cast<int>(broken_.size());
+      if (!problem_.are_bounds_proven) return;
       for (CoverCandidate& each : problem_.candidates) each.lower_bound = 0.0;
     }
   }

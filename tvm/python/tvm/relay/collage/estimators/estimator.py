@@ -29,6 +29,7 @@ from ..relay_util.walk import operator_calls
 from ..views.function_report import FunctionReport
 from .batch import measure_batch
 from .bounds import least_seconds
+from .profiles import Profiles
 from .session import OwnSession, Session
 from .transitions import measure_transitions
 from .work import Work
@@ -47,6 +48,7 @@ class CostQuestion(NamedTuple):
     signature: str  # equal for candidates that must cost the same
     work: dict[str, Any]  # the fields of a Work
     target: int  # its place among the targets that come with the questions
+    nodes: list[int]  # of the function
 
 
 class CostQuestions(NamedTuple):
@@ -56,6 +58,7 @@ class CostQuestions(NamedTuple):
     signatures: list[str]
     works: list[Work]
     targets: list[Target]
+    nodes: list[list[int]]
 
     @classmethod
     def read(cls, questions: str, targets: Sequence[Target]) -> CostQuestions:
@@ -67,6 +70,7 @@ class CostQuestions(NamedTuple):
             [question.signature for question in asked],
             [Work(**question.work) for question in asked],
             [known[question.target] for question in asked],
+            [question.nodes for question in asked],
         )
 
 
@@ -95,14 +99,16 @@ class CostEstimator(Object):
                 if name not in vars(cls):
                     setattr(cls, name, None)
 
-    def __init__(self, session: Session | None = None) -> None:
-        """``session``: the search's; without it, see measured.OwnSession."""
+    def __init__(self, session: Session | None = None, profiles: Profiles | None = None) -> None:
+        """``session``: the search's; without it, see measured.OwnSession. ``profiles``: of each
+        backend alone, where such were made."""
         self.reports: list[FunctionReport] = []
         # By function, what plans it again: of a search of whole plans, which sets a dict here.
         self.replans: dict[str, Callable[[str], Any]] | None = None
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
         self.counts: dict[str, Any] = {}
         self._session, self._own = session, OwnSession()
+        self._profiles = profiles
         # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
         # bound to a twin without a handle that shares self's state.
         twin = type(self).__new__(type(self))
@@ -116,6 +122,8 @@ class CostEstimator(Object):
                 functions["network"] = twin._set_network
         if self.least_seconds is not None:
             functions["bound"] = twin._bounds
+        if profiles is not None:
+            functions["foresee"] = twin._foresee
         self.__init_handle_by_constructor__(get_global_func("collage.MakeCostEstimator"), functions)
 
     def __getattr__(self, name: str) -> Any:
@@ -189,6 +197,11 @@ class CostEstimator(Object):
         asked = CostQuestions.read(questions, targets)
         seconds = self.least_seconds(asked.works, asked.targets, host)
         return json.dumps([float(value) for value in seconds])
+
+    @_carried
+    def _foresee(self, questions: str, targets: Sequence[Target]) -> str:
+        asked = CostQuestions.read(questions, targets)
+        return json.dumps(self._profiles.foresee(asked.targets, asked.nodes)._asdict())
 
     @_carried
     def _observe(self, report: str, replan: Callable[[str], Any] | None = None) -> None:

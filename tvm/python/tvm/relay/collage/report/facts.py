@@ -52,7 +52,8 @@ class Timed(Protocol):
 
 def head_lines(report: Report) -> tuple[str, str, str]:
     """Return what ships and on what; how fast it is, beside what; what to do next."""
-    return _ships(report), _latency(report), doubt(report) or MORE
+    how_fast = " ".join(filter(None, (_latency(report), gain_text(report))))
+    return _ships(report), how_fast, doubt(report) or MORE
 
 
 def _ships(report: Report) -> str:
@@ -83,6 +84,23 @@ def _latency(report: Report) -> str:
         return f"{text}; there was no other plan to compare with."
     times = ratios[second].Summary(".2f", "times that")
     return f"{text}; the next plan, {second}, takes {times}."
+
+
+def most_gain(report: Report) -> float | None:
+    """Return the share of the fastest backend's time that a mix can save at most; None where
+    nothing bounds it. It follows from bounds that hold for nearly all costs, and from a sum."""
+    rows = [row for row in report.searched if row.rival_seconds > 0]
+    if len(rows) != 1 or len(report.searched) != 1:
+        return None
+    return max(0.0, 1 - rows[0].least_seconds / rows[0].rival_seconds)
+
+
+def gain_text(report: Report) -> str:
+    """Say what a mix can gain at most, where the search ended by that; "" where it did not."""
+    gain = most_gain(report)
+    if gain is None or not any(row.is_beaten for row in report.searched):
+        return ""
+    return f"A mix of these backends could gain at most {gain:.1%}, so none was measured whole."
 
 
 def _told(report: Report) -> tuple[ComparedPlan | None, ComparedPlan | None]:

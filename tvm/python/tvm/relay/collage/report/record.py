@@ -107,6 +107,15 @@ class SearchedFunction:
         "changes of layout that it is charged, by the value's node", default=()
     )
     is_optimal: bool = described("whether no plan of these candidates can cost less")
+    least_seconds: float = described(
+        "of any plan of these candidates, by what was measured and by profiles", 0.0, **_COUNT
+    )
+    rival_seconds: float = described(
+        "of the fastest backend alone, measured whole before; 0 where none was", 0.0, **_COUNT
+    )
+    is_beaten: bool = described(
+        "whether the search ended as no plan can be faster than that by what is worth it", False
+    )
     search: str = described("how the search went")
     cuts: tuple[str, ...] = described("limits that cut candidates")
     parts: tuple[PartGroup, ...] = described("of the op-level plan, equal ones together")

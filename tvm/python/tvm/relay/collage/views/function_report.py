@@ -162,6 +162,8 @@ class FunctionReport:
     seconds: float = 0.0  # of the plan, parts and transitions
     is_optimal: bool = True
     lower_bound_seconds: float = 0.0
+    rival_seconds: float = 0.0  # of the fastest backend alone, 0 where nobody told
+    is_beaten: bool = False  # the search ended since no plan can be faster than that
     search: str = ""  # one line for people on how the search went
     states_expanded: int = 0
     widest_position: int = 0
