@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 
 from tvm.relay.collage.backends.partition.description import PartitionDescription
 from tvm.relay.collage.costs.cost import PartCost
+from tvm.relay.collage.costs.shares import OperatorCall
 from tvm.relay.collage.estimators.estimator import CostQuestion
 from tvm.relay.collage.estimators.profiles import Foresight
 from tvm.relay.collage.estimators.work import Work
@@ -81,6 +82,7 @@ FROM_CPP = (
     Message("collage.LastPhases", dict[str, PhaseSeconds]),
     Message("collage.StockTargetKinds", list[StockTargetKind]),
     Message("collage.TensorTypeJson", TensorType | None),
+    Message("collage.WorkOfCalls", list[OperatorCall]),
     Message("collage.WorkOfFunction", Work),
     Message("collage.view.CandidatePartitionFields", CandidatePartition.RECORD),
     Message("collage.view.DataflowGraphFields", DataflowGraph.RECORD),

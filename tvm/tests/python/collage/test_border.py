@@ -26,6 +26,7 @@ from tvm.relay.collage.estimators import CostEstimator
 from tvm.relay.collage.estimators.profiles import Profiles
 from tvm.relay.collage.estimators.work import work_of_module
 from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.measure.profiler.plan_kernels import calls_with_work
 from tvm.relay.collage.plans.graph_search.space import PlanSpace, plan_again
 from tvm.relay.collage.plans.placement.replay import (
     describe_functions,
@@ -229,6 +230,7 @@ def look(mod):
         candidate.sub_graph.Summary()
     describe_functions(mod)
     work_of_module(mod)
+    calls_with_work(mod)
     tvm.get_global_func("collage.TensorTypeJson")(mod["main"].params[0].checked_type)
     tvm.get_global_func("collage.TensorTypeJson")(mod["main"].checked_type)
     run_pass(mod)

@@ -86,6 +86,35 @@ String WorkOfFunction(const ObjectRef& function) {
 
 TVM_REGISTER_GLOBAL("collage.WorkOfFunction").set_body_typed(WorkOfFunction);
 
+// The calls of operators whose results a node reads, those inside of tuples as well.
+void AppendCallsRead(const DataflowGraph& graph, NodeIndex index, std::vector<int>* calls) {
+  for (NodeIndex arg : graph.Args(index)) {
+    const NodeType type = graph[arg].type;
+    if (graph[arg].IsOpCall()) calls->push_back(arg);
+    if (type == NodeType::kTuple || type == NodeType::kProjection) {
+      AppendCallsRead(graph, arg, calls);
+    }
+  }
+}
+
+// OperatorCalls of shares.py: operations and bytes, as a kernel of its own has them.
+String WorkOfCalls(const ObjectRef& function) {
+  const ImportedPtr imported = ImportFunction(function);
+  const DataflowGraph& graph = imported->graph;
+  std::vector<Json> calls;
+  for (NodeIndex i = 0; i < graph.size(); ++i) {
+    if (!graph[i].IsOpCall()) continue;
+    std::vector<int> inputs;
+    AppendCallsRead(graph, i, &inputs);
+    double work = WorkOf(graph, i) + static_cast<double>(graph[i].NumBytes());
+    for (NodeIndex arg : graph.Args(i)) work += static_cast<double>(graph[arg].NumBytes());
+    calls.push_back(JsonObject({{"node", i}, {"inputs", inputs}, {"work", work}}));
+  }
+  return Json(calls).text();
+}
+
+TVM_REGISTER_GLOBAL("collage.WorkOfCalls").set_body_typed(WorkOfCalls);
+
 }  // namespace
 
 TvmBackends::TvmBackends(const ImportedFunction& imported, std::vector<TargetSpec> targets,

@@ -3,6 +3,8 @@
 
 #include <tvm/runtime/threading_backend.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "../partition/round_up.h"
@@ -125,7 +127,24 @@ const std::vector<void*>& Executable::DataOf(Call* call, size_t step) {
   return call->data;
 }
 
-void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
+void Executable::RunStep(Call* call, size_t i) const {
+  const Step& step = plan_->steps[i];
+  const ScopedOneThread one_thread(step.is_small);
+  if (step.own_kernel.run) {
+    const int num_threads = step.is_small ? 1 : runtime::threading::NumThreads();
+    void* scratch = call->Scratch(*plan_, step.own_kernel.scratch_bytes(num_threads));
+    step.own_kernel.run(DataOf(call, i), num_threads, scratch);
+    return;
+  }
+  const dnnl_status_t status =
+      GetApi().primitive_execute(step.primitive.get(), call->stream.get(),
+                                 static_cast<int>(call->args[i].size()), call->args[i].data());
+  if (status != dnnl_success) CheckStatus(status, step.summary);
+}
+
+template <typename RunStepFn>
+void Executable::RunBy(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+                       const RunStepFn& run_step) {
   const Api& api = GetApi();
   std::unique_ptr<Call> call = Acquire();
   const partition::ScratchPool::Block block(pool_.get(), BlockBytes(*plan_));
@@ -136,21 +155,33 @@ void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>&
   for (const auto& [memory, index, begin] : call->outputs) {
     api.memory_set_data_handle(memory, At(outputs[index], begin));
   }
-  for (size_t i = 0; i < plan_->steps.size(); ++i) {
-    const Step& step = plan_->steps[i];
-    const ScopedOneThread one_thread(step.is_small);
-    if (step.own_kernel.run) {
-      const int num_threads = step.is_small ? 1 : runtime::threading::NumThreads();
-      void* scratch = call->Scratch(*plan_, step.own_kernel.scratch_bytes(num_threads));
-      step.own_kernel.run(DataOf(call.get(), i), num_threads, scratch);
-      continue;
-    }
-    const dnnl_status_t status =
-        api.primitive_execute(step.primitive.get(), call->stream.get(),
-                              static_cast<int>(call->args[i].size()), call->args[i].data());
-    if (status != dnnl_success) CheckStatus(status, step.summary);
-  }
+  for (size_t i = 0; i < plan_->steps.size(); ++i) run_step(call.get(), i);
   Release(std::move(call));
+}
+
+void Executable::Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) {
+  RunBy(inputs, outputs, [this](Call* call, size_t i) { RunStep(call, i); });
+}
+
+partition::StepTimes Executable::Profile(const std::vector<void*>& inputs,
+                                         const std::vector<void*>& outputs, int runs) {
+  using Clock = std::chrono::steady_clock;
+  std::vector<std::vector<double>> samples(plan_->steps.size());
+  Run(inputs, outputs);  // what a step does once, such as to touch its memory, is no part of it
+  for (int run = 0; run < runs; ++run) {
+    RunBy(inputs, outputs, [&](Call* call, size_t i) {
+      const Clock::time_point begin = Clock::now();
+      RunStep(call, i);
+      samples[i].push_back(std::chrono::duration<double>(Clock::now() - begin).count());
+    });
+  }
+  partition::StepTimes times;
+  for (size_t i = 0; i < samples.size(); ++i) {
+    const auto middle = samples[i].begin() + samples[i].size() / 2;
+    std::nth_element(samples[i].begin(), middle, samples[i].end());
+    times.emplace_back(partition::CallName(plan_->steps[i].call), *middle);
+  }
+  return times;
 }
 
 }  // namespace tvm::collage::onednn

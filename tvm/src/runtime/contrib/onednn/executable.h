@@ -22,6 +22,8 @@ class Executable final : public partition::Program {
   explicit Executable(std::shared_ptr<const Plan> plan);
   ~Executable() final;
   void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) final;
+  partition::StepTimes Profile(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+                               int runs) final;
   std::string Summary() const final { return plan_->Summary(); }
 
  private:
@@ -29,6 +31,11 @@ class Executable final : public partition::Program {
   std::unique_ptr<Call> Acquire();
   void Release(std::unique_ptr<Call> call);
   static const std::vector<void*>& DataOf(Call* call, size_t step);
+  void RunStep(Call* call, size_t i) const;
+  // Runs all steps in order by `run_step`, a function of a call and a step's number.
+  template <typename RunStepFn>
+  void RunBy(const std::vector<void*>& inputs, const std::vector<void*>& outputs,
+             const RunStepFn& run_step);
 
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<partition::ScratchPool> pool_;

@@ -64,6 +64,7 @@ struct Step {
   int64_t scratch_bytes = 0;  // of our own kernel: on the threads of who made the plan
   MemDesc scratch_desc;       // of a primitive
   bool is_small = false;      // planned for one thread, and runs on one
+  int call = -1;              // which of the part's calls it is a step of; -1 for none
   std::string summary;        // node and the implementation that was chosen
 };
 

@@ -150,6 +150,7 @@ std::shared_ptr<const Plan> Planner::Run() {
 }
 
 void Planner::Build(const NodeDesc& node) {
+  call_ = node.call;
   is_small_ = graph_.one_thread ||
               partition::IsSmallWork(Operations(graph_, node), BytesMoved(graph_, node));
   const ScopedOneThread one_thread(is_small_);  // primitives keep the number that they are made for
@@ -204,6 +205,7 @@ int Planner::NumThreads() const { return is_small_ ? 1 : runtime::threading::Num
 
 void Planner::Add(Step step) {
   step.is_small = is_small_;
+  step.call = call_;
   if (is_small_) step.summary += " (one thread)";
   plan_->scratch_bytes = std::max(plan_->scratch_bytes, step.scratch_bytes);
   plan_->steps.push_back(std::move(step));
@@ -358,6 +360,14 @@ void Planner::Emit(OwnKernel kernel, std::vector<StepArg> args, const std::strin
   Add(std::move(step));
 }
 
+// The call that a tensor is the result of; -1 for an input, a constant, or what no call gave.
+int Planner::CallOf(int tensor) const {
+  for (const NodeDesc& node : graph_.nodes) {
+    if (node.output == tensor) return node.call;
+  }
+  return -1;
+}
+
 void Planner::StoreOutputs() {
   for (size_t target = 0; target < plan_->buffers.size(); ++target) {
     if (plan_->buffers[target].place != Place::kOutput) continue;
@@ -366,6 +376,7 @@ void Planner::StoreOutputs() {
         std::any_of(values_[tensor].begin(), values_[tensor].end(),
                     [&](const Value& value) { return value.buffer == static_cast<int>(target); });
     if (is_there) continue;
+    call_ = CallOf(tensor);
     is_small_ = graph_.one_thread || partition::IsSmallWork(0, 2 * plan_->buffers[target].bytes);
     const ScopedOneThread one_thread(is_small_);
     Reorder(AsItLies(tensor), Plain(tensor), static_cast<int>(target));

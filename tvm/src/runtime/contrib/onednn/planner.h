@@ -97,6 +97,7 @@ class Planner {
   bool IsOver(int tensor, const Value& value) const;
   int Keep(std::shared_ptr<void> constant, int64_t bytes);
   Value PackConstant(const Value& from, const MemDesc& desc);
+  int CallOf(int tensor) const;
   void StoreOutputs();
 
   const GraphDesc& graph_;
@@ -106,6 +107,7 @@ class Planner {
   std::vector<int> root_;                      // of a view: the tensor whose memory it is
   std::vector<int> uses_left_;                 // of a root: nodes and outputs that still read it
   std::vector<std::string>* noted_ = nullptr;  // where kernels are noted
+  int call_ = -1;                              // which the current node's steps are of
   bool is_small_ = false;                      // whether the current node's steps run on one thread
   std::vector<int> output_buffer_;             // by tensor: caller's buffer to write into, or -1
 };

@@ -5,7 +5,8 @@
 // nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
 // module asks TVM for no constants. The library is opened, and the model made ready, at the first
 // run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
-// that TVM loaded from a file can be saved again.
+// that TVM loaded from a file can be saved again, or profiled: profile(runs, inputs..., outputs...)
+// makes an engine of its own, which times its steps, and gives what the library tells of them.
 // Test: backends/onnx_model/test_backend.py.
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
@@ -116,6 +117,9 @@ class OnnxModelModuleNode final : public ModuleNode {
         *rv = bytes;
       });
     }
+    if (name == "profile") {
+      return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) { *rv = Profile(args); });
+    }
     if (name == model_.symbol) {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { Run(args); });
     }
@@ -158,12 +162,15 @@ class OnnxModelModuleNode final : public ModuleNode {
   void Init() {
     std::lock_guard<std::mutex> lock(init_mutex_);
     if (engine_) return;
-    const PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
-    ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
-    const int threads = model_.threads == Threads::kNone ? 1 : (*num_threads)();
-    engine_ = GetEngineKind(library_).create(model_, threads);
+    engine_ = GetEngineKind(library_).create(model_, NumThreads());
     if (is_loaded_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
+  }
+
+  int NumThreads() const {
+    const PackedFunc* num_threads = runtime::Registry::Get("runtime.NumThreads");
+    ICHECK(num_threads) << "TVM's runtime lacks runtime.NumThreads";
+    return model_.threads == Threads::kNone ? 1 : (*num_threads)();
   }
 
   void CheckModelIsKept() const {
@@ -173,21 +180,38 @@ class OnnxModelModuleNode final : public ModuleNode {
                << "keeps no ONNX model: load the library again";
   }
 
+  // The data of a call's tensors, which are its arguments from `first` on.
+  Tensors Take(TVMArgs args, int first) const {
+    const size_t num_inputs = inputs_.size();
+    ICHECK_EQ(args.size() - first, static_cast<int>(num_inputs + outputs_.size()))
+        << model_.symbol << " takes " << num_inputs << " inputs and " << outputs_.size()
+        << " outputs";
+    const int first_output = first + static_cast<int>(num_inputs);
+    Tensors tensors;
+    for (size_t i = 0; i < num_inputs; ++i) {
+      tensors.inputs.push_back(DataOf(args[first + i], model_.inputs[i], "input", i));
+    }
+    for (size_t i = 0; i < outputs_.size(); ++i) {
+      tensors.outputs.push_back(DataOf(args[first_output + i], model_.outputs[i], "output", i));
+    }
+    return tensors;
+  }
+
+  std::string Profile(TVMArgs args) {
+    partition::FollowFlushDenormals();
+    const int runs = args[0];
+    const Tensors tensors = Take(args, 1);
+    ICHECK_GT(runs, 0) << model_.symbol << ": a profile takes at least one run";
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    CheckModelIsKept();
+    return GetEngineKind(library_).profile(model_, NumThreads(), tensors, runs);
+  }
+
   void Run(TVMArgs args) {
     partition::FollowFlushDenormals();
     if (!ready_.load(std::memory_order_acquire)) Init();
-    const size_t num_inputs = inputs_.size();
-    ICHECK_EQ(args.size(), static_cast<int>(num_inputs + outputs_.size()))
-        << model_.symbol << " takes " << num_inputs << " inputs and " << outputs_.size()
-        << " outputs";
-    std::vector<void*> inputs, outputs;
-    for (size_t i = 0; i < num_inputs; ++i) {
-      inputs.push_back(DataOf(args[i], model_.inputs[i], "input", i));
-    }
-    for (size_t i = 0; i < outputs_.size(); ++i) {
-      outputs.push_back(DataOf(args[num_inputs + i], model_.outputs[i], "output", i));
-    }
-    engine_->Run(inputs, outputs);
+    const Tensors tensors = Take(args, 0);
+    engine_->Run(tensors.inputs, tensors.outputs);
     const int turning = engine_->ThreadsThatTurn();
     // Where these sleep, those of a part before may still turn.
     if (turning > 0) partition::OthersWorked(turning);

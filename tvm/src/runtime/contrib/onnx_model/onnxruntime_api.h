@@ -14,6 +14,7 @@
 namespace tvm::collage::onnx_model::ort {
 
 // Opaque objects of the library.
+struct Allocator;
 struct Env;
 struct MemoryInfo;
 struct RunOptions;
@@ -40,6 +41,7 @@ constexpr int kDefaultMemory = 0;
     (Session*, const RunOptions*, const char* const*, const Value* const*, size_t,    \
      const char* const*, size_t, Value**))                                            \
   X(CreateSessionOptions, 10, Status*, (SessionOptions**))                            \
+  X(EnableProfiling, 14, Status*, (SessionOptions*, const char*))                     \
   X(SetSessionGraphOptimizationLevel, 23, Status*, (SessionOptions*, int))            \
   X(SetIntraOpNumThreads, 24, Status*, (SessionOptions*, int))                        \
   X(CreateTensorWithDataAsOrtValue, 49, Status*,                                      \
@@ -49,11 +51,14 @@ constexpr int kDefaultMemory = 0;
   X(GetDimensions, 62, Status*, (const TensorInfo*, int64_t*, size_t))                \
   X(GetTensorTypeAndShape, 65, Status*, (const Value*, TensorInfo**))                 \
   X(CreateCpuMemoryInfo, 69, Status*, (int, int, MemoryInfo**))                       \
+  X(AllocatorFree, 76, Status*, (Allocator*, void*))                                  \
+  X(GetAllocatorWithDefaultOptions, 78, Status*, (Allocator**))                       \
   X(ReleaseStatus, 93, void, (Status*))                                               \
   X(ReleaseSession, 95, void, (Session*))                                             \
   X(ReleaseValue, 96, void, (Value*))                                                 \
   X(ReleaseTensorTypeAndShapeInfo, 99, void, (TensorInfo*))                           \
   X(ReleaseSessionOptions, 100, void, (SessionOptions*))                              \
+  X(SessionEndProfiling, 110, Status*, (Session*, Allocator*, char**))                \
   X(CreateEnvWithGlobalThreadPools, 119, Status*,                                     \
     (int, const char*, const ThreadingOptions*, Env**))                               \
   X(DisablePerSessionThreads, 120, Status*, (SessionOptions*))                        \

@@ -13,9 +13,14 @@
 #include <tvm/runtime/logging.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 #include <mutex>
+#include <sstream>
 #include <type_traits>
+#include <utility>
 
 #include "../partition/printable.h"
 #include "../partition/thread_pool.h"
@@ -113,8 +118,10 @@ struct OwnedResults final : Results {
 
 class OnnxRuntimeEngine final : public Engine {
  public:
-  OnnxRuntimeEngine(const Model& model, int num_threads)
-      : turning_(model.threads == Threads::kAwake ? num_threads - 1 : 0),
+  // With a `trace`, the beginning of a file's path, runs are traced until EndTrace.
+  OnnxRuntimeEngine(const Model& model, int num_threads, std::string trace = "")
+      : trace_(std::move(trace)),
+        turning_(model.threads == Threads::kAwake ? num_threads - 1 : 0),
         symbol_(model.symbol),
         inputs_(model.inputs),
         outputs_(model.outputs),
@@ -160,6 +167,18 @@ class OnnxRuntimeEngine final : public Engine {
     return results;
   }
 
+  // Writes the trace, and returns its path.
+  std::string EndTrace() {
+    const ort::Api& api = ort::GetApi();
+    ort::Allocator* allocator = nullptr;  // the library's own, which nobody releases
+    Check(api.GetAllocatorWithDefaultOptions(&allocator), symbol_);
+    char* path = nullptr;
+    Check(api.SessionEndProfiling(session_.get(), allocator, &path), symbol_);
+    std::string copy = path;
+    Check(api.AllocatorFree(allocator, path), symbol_);
+    return copy;
+  }
+
   int ThreadsThatTurn() const final { return turning_; }
 
  private:
@@ -195,6 +214,7 @@ class OnnxRuntimeEngine final : public Engine {
       Check(api.SetIntraOpNumThreads(options.get(), num_threads), "number of threads");
       configure("session.force_spinning_stop", model.threads != Threads::kAwake);
     }
+    if (!trace_.empty()) Check(api.EnableProfiling(options.get(), trace_.c_str()), "profiling");
     // A session otherwise undoes the setting of the thread that makes it.
     configure("session.set_denormal_as_zero", partition::WantsFlushDenormals());
     return api.CreateSessionFromArray(GetEnvironment(num_threads).env, model.bytes.data(),
@@ -229,6 +249,7 @@ class OnnxRuntimeEngine final : public Engine {
     return value;
   }
 
+  const std::string trace_;
   const int turning_;
   const std::string symbol_;
   const std::vector<TensorSpec> inputs_;
@@ -240,13 +261,44 @@ class OnnxRuntimeEngine final : public Engine {
   Bound last_;
 };
 
+// A new folder, which is gone with all that is in it at the end of this object's life.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    std::string name = std::filesystem::temp_directory_path() / "collage-trace-XXXXXX";
+    if (!mkdtemp(name.data())) LOG(FATAL) << "OSError: onnxruntime: no folder for a trace: " << name;
+    path_ = name;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The library's trace of these runs, in the format that browsers show.
+std::string Profile(const Model& model, int num_threads, const Tensors& tensors, int runs) {
+  const TemporaryFolder folder;
+  OnnxRuntimeEngine engine(model, num_threads, folder.path() / "trace");
+  for (int run = 0; run <= runs; ++run) engine.Run(tensors.inputs, tensors.outputs);
+  std::ifstream file(engine.EndTrace());
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 }  // namespace
 
 EngineKind OnnxRuntimeEngineKind() {
   return {[](const Model& model, int num_threads) -> std::unique_ptr<Engine> {
             return std::make_unique<OnnxRuntimeEngine>(model, num_threads);
           },
-          ort::WhyUnavailable, ort::Version, nullptr};
+          ort::WhyUnavailable, ort::Version, Profile, nullptr};
 }
 
 }  // namespace tvm::collage::onnx_model

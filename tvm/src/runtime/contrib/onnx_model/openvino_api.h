@@ -29,7 +29,23 @@ struct LibraryVersion {
   const char* description;
 };
 
+// What it says of a layer of a model that was compiled to be profiled.
+struct LayerTime {
+  int status;
+  int64_t microseconds;
+  int64_t cpu_microseconds;
+  const char* name;
+  const char* execution;
+  const char* kind;
+};
+
+struct LayerTimes {
+  LayerTime* layers;
+  size_t size;
+};
+
 constexpr int kOk = 0;
+constexpr int kExecuted = 2;
 
 // X(name without ov_, result, parameters)
 #define COLLAGE_OV_FUNCTIONS(X)                                                            \
@@ -54,6 +70,8 @@ constexpr int kOk = 0;
   X(infer_request_set_output_tensor_by_index, int, (InferRequest*, size_t, const Tensor*)) \
   X(infer_request_infer, int, (InferRequest*))                                             \
   X(infer_request_free, void, (InferRequest*))                                             \
+  X(infer_request_get_profiling_info, int, (const InferRequest*, LayerTimes*))             \
+  X(profiling_info_list_free, void, (LayerTimes*))                                         \
   X(tensor_create_from_host_ptr, int, (int, Shape, void*, Tensor**))                       \
   X(tensor_get_byte_size, int, (const Tensor*, size_t*))                                   \
   X(tensor_free, void, (Tensor*))

@@ -128,6 +128,7 @@ void NodeDesc::Load(dmlc::JSONReader* reader) {
   helper.DeclareOptionalField("floats", &floats);
   helper.DeclareOptionalField("strings", &strings);
   helper.DeclareOptionalField("post_ops", &post_ops);
+  helper.DeclareOptionalField("call", &call);
   helper.ReadAllFields(reader);
 }
 

@@ -42,6 +42,8 @@ struct NodeDesc {
   std::map<std::string, double> floats;
   std::map<std::string, std::string> strings;
   std::vector<PostOpDesc> post_ops;
+  // Which of the part's calls its result is of, by that call's place among them; -1 for none.
+  int call = -1;
 
   void Load(dmlc::JSONReader* reader);
   // An integer-list attribute; an error naming node and attribute when absent.

@@ -96,6 +96,9 @@ class PartitionModuleNode final : public ModuleNode {
         *rv = Array<NDArray>(constants_.begin(), constants_.end());
       });
     }
+    if (name == "profile") {
+      return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) { *rv = Profile(args); });
+    }
     if (name == symbol_) {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { Run(args); });
     }
@@ -194,25 +197,46 @@ class PartitionModuleNode final : public ModuleNode {
     return CheckedData(tensor, graph_.shapes[number], graph_.dtypes[number], symbol_, role, index);
   }
 
-  void Run(TVMArgs args) {
-    FollowFlushDenormals();
+  // The data of a call's tensors, which are its arguments from `first` on.
+  struct Tensors {
+    std::vector<void*> inputs, outputs;
+  };
+
+  void Take(TVMArgs args, int first, Tensors* tensors) const {
     const size_t num_inputs = graph_.inputs.size();
     const size_t num_outputs = graph_.outputs.size();
-    ICHECK_EQ(args.size(), static_cast<int>(num_inputs + num_outputs))
+    ICHECK_EQ(args.size() - first, static_cast<int>(num_inputs + num_outputs))
         << symbol_ << " takes " << num_inputs << " inputs and " << num_outputs << " outputs";
-    // Kept by the thread: a call allocates nothing once the thread has made one.
-    thread_local std::vector<void*> inputs, outputs;
-    inputs.clear();
-    outputs.clear();
+    const int first_output = first + static_cast<int>(num_inputs);
+    tensors->inputs.clear();
+    tensors->outputs.clear();
     for (size_t i = 0; i < num_inputs; ++i) {
-      inputs.push_back(DataOf(args[i], graph_.inputs[i], "input", i));
+      tensors->inputs.push_back(DataOf(args[first + i], graph_.inputs[i], "input", i));
     }
     for (size_t i = 0; i < num_outputs; ++i) {
-      outputs.push_back(DataOf(args[num_inputs + i], graph_.outputs[i], "output", i));
+      tensors->outputs.push_back(DataOf(args[first_output + i], graph_.outputs[i], "output", i));
     }
+  }
+
+  void Run(TVMArgs args) {
+    FollowFlushDenormals();
+    // Kept by the thread: a call allocates nothing once the thread has made one.
+    thread_local Tensors tensors;
+    Take(args, 0, &tensors);
     if (!ready_.load(std::memory_order_acquire)) Init();
     ScopedSpread spread;
-    program_->Run(inputs, outputs);
+    program_->Run(tensors.inputs, tensors.outputs);
+  }
+
+  std::string Profile(TVMArgs args) {
+    FollowFlushDenormals();
+    Tensors tensors;
+    const int runs = args[0];
+    Take(args, 1, &tensors);
+    ICHECK_GT(runs, 0) << symbol_ << ": a profile takes at least one run";
+    if (!ready_.load(std::memory_order_acquire)) Init();
+    ScopedSpread spread;
+    return ToJson(program_->Profile(tensors.inputs, tensors.outputs, runs));
   }
 
   const Kind* const kind_;

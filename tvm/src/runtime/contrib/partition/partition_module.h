@@ -2,8 +2,9 @@
 // The runtime module of a partition that a library runs; a backend brings the compiling.
 //
 // A module of kind K is made by `collage.K.create(symbol, graph_json, constants)`. It offers what
-// TVM asks of an external module: get_symbol, get_const_vars and <symbol>(inputs..., outputs...). A
-// program is made at the first run.
+// TVM asks of an external module: get_symbol, get_const_vars and <symbol>(inputs..., outputs...),
+// and profile(runs, inputs..., outputs...), which gives StepTimes as JSON. A program is made at the
+// first run.
 //
 // The constants are arrays, which the module holds and saves itself: one that was loaded from a
 // file drops them when its program is made, so that none stays in memory beside its packed form.
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "graph_desc.h"
+#include "step_times.h"
 
 namespace tvm::collage::partition {
 
@@ -27,6 +29,12 @@ class Program {
   virtual ~Program() = default;
   // Runs once; data are compact tensors in the description's order of inputs, outputs.
   virtual void Run(const std::vector<void*>& inputs, const std::vector<void*>& outputs) = 0;
+  // Runs so often, after one run more, with each step timed; gives the medians. Nothing for a
+  // program that is one step, or cannot look inside.
+  virtual StepTimes Profile(const std::vector<void*>& /*inputs*/,
+                            const std::vector<void*>& /*outputs*/, int /*runs*/) {
+    return {};
+  }
   // What runs, for people: get_source("plan") of the module.
   virtual std::string Summary() const = 0;
 };

@@ -174,6 +174,13 @@ class Backend:
         """Return what runs the step of that text by the kernel, on data of its own."""
         raise TypeError(f"backend {self.name!r} runs no step by itself: define kernel_runs")
 
+    def profiled_steps(self, text: str) -> list[tuple[str, float]]:
+        """Return the steps that a part runs, in their order, of what the function ``profile`` of
+        its module returned: a name and the seconds of one run. A step is one of the part's K-th
+        operator call if its name has the word ``call_K``. A module may lack the function.
+        """
+        return [(name, seconds) for name, seconds in json.loads(text)]
+
     def constants(self, function: relay.Function, symbol: str) -> dict | None:
         """Return the constants that the module asks for by name, or None for TVM's own naming.
 

@@ -161,7 +161,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
     shapes = [shape or (1,) for shape in graph.shapes]
     said = {"conv": ("measured", "layout")}  # a pool's layout is its own
     nodes = [_unsaid(node, *said.get(node.op, ("measured",))) for node in graph.nodes]
-    text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes))
+    text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes, calls={}))
     label = f"layouts of {len(convs)} convolutions"
     return KernelStep(
         "dnnl",

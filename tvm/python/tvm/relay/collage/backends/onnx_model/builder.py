@@ -2,7 +2,8 @@
 """An ONNX graph under construction: values are names, equal nodes one.
 Test: backends/onnx_model/test_export.py.
 
-Key of that: operator, inputs and attributes; all operators that we use are pure. Equal constants
+A value's name says which of the part's calls it is a step of, where that is known: libraries carry
+names along, so that their profiles name calls. Key of equal nodes: operator, inputs and attributes; all operators that we use are pure. Equal constants
 are one too: weights that each step of a recurrence transposes by itself would otherwise be in
 memory, and fight for the caches, once a step.
 """
@@ -56,6 +57,7 @@ class OnnxNode:
     inputs: tuple[str, ...]
     outputs: tuple[Value, ...]
     attrs: dict[str, Any]
+    call: int | None = None  # which of the part's operator calls it is a step of
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -74,19 +76,23 @@ class OnnxNode:
             return self._opaque_protos(outputs)
         attrs, inputs = dict(self.attrs), self.inputs
         if opset < 18 or self.operator not in _AXES_AS_INPUT or "axes" not in attrs:
-            return [helper.make_node(self.operator, inputs, outputs, **attrs)]
+            return [helper.make_node(self.operator, inputs, outputs, name=outputs[0], **attrs)]
         axes = f"{outputs[0]}.axes"
-        constant = helper.make_node("Constant", [], [axes], value_ints=attrs.pop("axes"))
-        return [constant, helper.make_node(self.operator, [*inputs, axes], outputs, **attrs)]
+        constant = helper.make_node("Constant", [], [axes], axes, value_ints=attrs.pop("axes"))
+        node = helper.make_node(self.operator, [*inputs, axes], outputs, outputs[0], **attrs)
+        return [constant, node]
 
     def _opaque_protos(self, outputs: Sequence[str]) -> list[onnx.NodeProto]:
         graph = onnx.ModelProto.FromString(bytes.fromhex(self.attrs["model"])).graph
         names = [value.name for value in (*graph.input, *graph.initializer)]
         new = dict(zip(names, self.inputs, strict=True))
         new.update(zip((value.name for value in graph.output), outputs, strict=True))
-        return [
+        nodes = [
             renamed(node, lambda name: new.get(name, f"{outputs[0]}.{name}")) for node in graph.node
         ]
+        for place, node in enumerate(nodes):
+            node.name = f"{outputs[0]}.{place}"
+        return nodes
 
 
 class GraphBuilder:
@@ -100,6 +106,8 @@ class GraphBuilder:
         self._constants: dict[str, np.ndarray] = {}
         self._equal_constants: dict[tuple, Value] = {}
         self.input_values: list[Value] = []
+        # Which of the part's operator calls nodes that are added now are steps of.
+        self.call: int | None = None
 
     def value_of(self, name: str) -> Value:
         """Return an input, a constant or the result of a node by its name."""
@@ -173,11 +181,12 @@ class GraphBuilder:
         key = json.dumps([operator, names, sorted(attrs.items())])
         if key not in self._node_of:
             first = len(self._made_by)
+            suffix = "" if self.call is None else f".call_{self.call}"
             outputs = tuple(
-                Value(f"value_{first + i}", tuple(shape), dtype)
+                Value(f"value_{first + i}{suffix}", tuple(shape), dtype)
                 for i, (shape, dtype) in enumerate(types)
             )
-            node = OnnxNode(operator, names, outputs, attrs=attrs)
+            node = OnnxNode(operator, names, outputs, attrs=attrs, call=self.call)
             self._nodes.append(node)
             self._node_of[key] = node
             for value in outputs:
@@ -214,7 +223,7 @@ class GraphBuilder:
         opset = max((node.opset for node in needed), default=OPSET)
         nodes = [proto for node in needed for proto in node.protos(opset)]
         for value, output in zip(results, named):
-            nodes.append(helper.make_node("Identity", [value.name], [output.name]))
+            nodes.append(helper.make_node("Identity", [value.name], [output.name], output.name))
         used = {name for node in nodes for name in (*node.input, *captured(node))}
         graph = helper.make_graph(
             nodes,

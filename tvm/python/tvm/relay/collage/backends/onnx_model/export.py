@@ -17,7 +17,7 @@ from tvm import ir, relay
 
 from ...errors import UnsupportedOpError
 from ...ops.onnx_session import PLAIN_DTYPES
-from ...relay_util.walk import evaluate, key_of
+from ...relay_util.walk import evaluate, key_of, operator_calls
 from ..partition.flatten import static_type
 from .builder import GraphBuilder, Value
 from .call import ExportedCall
@@ -56,6 +56,7 @@ def export_function(
     rewrites.PREFERABLE) that it runs faster than what they are made of.
     """
     visit = _Visitor(backend, floats_alone)
+    visit.places = {key_of(call): place for place, call in enumerate(operator_calls(function))}
     params = function.params
     scope = {key_of(param): visit.input(param.checked_type, param.name_hint) for param in params}
     result = evaluate(function.body, scope, visit)
@@ -81,6 +82,7 @@ class _Visitor:
 
     def __init__(self, backend: str, floats_alone: frozenset[str]) -> None:
         self.graph, self._backend, self._floats_alone = GraphBuilder(), backend, floats_alone
+        self.places: dict[int, int] = {}  # of the function's calls by key_of, where it has one
 
     def input(self, tensor_type: relay.Type, what: str) -> Any:
         """Add an input of a type, of a tuple one for each field; `what` names it in errors."""
@@ -105,6 +107,7 @@ class _Visitor:
         if not (isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)):
             kind = type(expr).__name__
             raise UnsupportedOpError(self._backend, kind, "not an op, a tuple or a constant")
+        self.graph.call = self.places.get(key_of(expr))
         name = expr.op.name
         if name not in _CONVERTERS:
             raise UnsupportedOpError(self._backend, name, "the op is not in its table")

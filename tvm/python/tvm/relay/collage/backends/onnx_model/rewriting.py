@@ -76,6 +76,7 @@ class Rewriting:
         """Write the new graph; returns whether any rule applied."""
         applied = False
         for node in self.nodes:
+            self.new.call = node.call  # what a rule makes of a node is of the same call
             answers = (rule(self, node) for rule in table.get(node.operator, ()))
             answer = next((value for value in answers if value is not None), None)
             applied |= answer is not None

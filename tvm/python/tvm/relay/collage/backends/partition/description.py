@@ -40,6 +40,7 @@ class NodeDescription(TypedDict):
     floats: NotRequired[dict[str, float]]
     strings: NotRequired[dict[str, str]]
     post_ops: NotRequired[list[PostOpDescription]]
+    call: NotRequired[int]  # which of the part's operator calls gives the result, for profiles
 
 
 class PartitionDescription(TypedDict):
@@ -87,20 +88,27 @@ def to_json(graph: Graph) -> str:
         "inputs": [number[tensor] for tensor in graph.inputs],
         "outputs": [number[tensor] for tensor in graph.outputs],
         "constants": [number[tensor] for tensor in graph.constants],
-        "nodes": [_node_description(node, number) for node in graph.nodes],
+        "nodes": [
+            _node_description(node, number, call)
+            for node, call in zip(graph.nodes, graph.calls_of_nodes(), strict=True)
+        ],
     }
     if graph.one_thread:
         description["one_thread"] = 1
     return json.dumps(description, separators=(",", ":"))
 
 
-def _node_description(node: Operation, number: Mapping[int, int]) -> NodeDescription:
+def _node_description(
+    node: Operation, number: Mapping[int, int], call: int | None
+) -> NodeDescription:
     description: NodeDescription = {
         "kind": node.op,
         "inputs": [number[tensor] for tensor in node.inputs],
         "output": number[node.output],
         **{key: value for key, value in node.attrs.items() if value},
     }
+    if call is not None:
+        description["call"] = call
     if node.post_ops:
         description["post_ops"] = [
             {

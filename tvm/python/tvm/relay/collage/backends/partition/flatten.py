@@ -9,18 +9,20 @@ Test: backends/dnnl/test_codegen.py, backends/dnnl/test_patterns.py, backends/te
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from tvm import ir, relay
 from tvm._ffi import get_global_func
 
 from ...errors import UnsupportedOpError
-from ...relay_util.walk import evaluate, key_of
+from ...relay_util.walk import evaluate, key_of, operator_calls
 from .graph import Graph, Operation
 
 # Ops whose every result is a node of its own, with attrs (Relay's attributes, which result).
 _NODE_PER_RESULT = {"split"}
+_NO_PLACES: Mapping[int, int] = MappingProxyType({})
 _tensor_type_json = get_global_func("collage.TensorTypeJson")
 
 
@@ -41,7 +43,8 @@ def flatten(function: relay.Function, backend: str) -> Graph:
     scope = {}
     for param in function.params:
         scope[key_of(param)] = add_input(graph, param.checked_type, param.name_hint)
-    result = Flattener(graph).run(function.body, scope)
+    places = {key_of(call): place for place, call in enumerate(operator_calls(function))}
+    result = Flattener(graph, places).run(function.body, scope)
     graph.outputs = list(result) if isinstance(result, tuple) else [result]
     return graph
 
@@ -59,10 +62,11 @@ def _typed_tensor(graph: Graph, tensor_type: relay.Type, what: str) -> int:
 
 
 class Flattener:
-    """Adds to a graph what expressions compute."""
+    """Adds to a graph what expressions compute. `places`: those of calls by key_of, where it is to
+    know which call gives a tensor."""
 
-    def __init__(self, graph: Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Graph, places: Mapping[int, int] = _NO_PLACES) -> None:
+        self.graph, self._places = graph, places
         self.constants: dict[int, int] = {}
 
     def run(self, body: relay.Expr, scope: dict[Any, Any]) -> Any:
@@ -89,6 +93,8 @@ class Flattener:
         is_tuple = isinstance(result_type, ir.TupleType)
         fields = result_type.fields if is_tuple else [result_type]
         outputs = [_typed_tensor(self.graph, field, name) for field in fields]
+        if (place := self._places.get(key_of(call))) is not None:
+            self.graph.calls.update(dict.fromkeys(outputs, place))
         if name in _NODE_PER_RESULT:
             for index, output in enumerate(outputs):
                 self.graph.nodes.append(Operation(name, inputs, output, attrs=(call.attrs, index)))

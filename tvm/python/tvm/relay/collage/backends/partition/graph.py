@@ -55,6 +55,8 @@ class Graph:
     constants: dict = field(default_factory=dict)  # tensor -> NDArray
     nodes: list[Operation] = field(default_factory=list)
     one_thread: bool = False  # whether all of it runs on the calling one
+    # tensor -> which of the function's operator calls gives it, by that call's place among them
+    calls: dict[int, int] = field(default_factory=dict)
 
     def new_tensor(self, shape: Sequence[int], dtype: str = "float32") -> int:
         """Add a tensor and return its number."""
@@ -89,6 +91,18 @@ class Graph:
             for tensor in node.operands():
                 users.setdefault(tensor, []).append(node)
         return users
+
+    def calls_of_nodes(self) -> list[int | None]:
+        """Return the call that each node's result is of: what a lowering made on the way to a
+        call's result is that call's. None where the graph knows no call."""
+        found: dict[int, int] = {}  # by tensor, of those that are read
+        calls = []
+        for node in reversed(self.nodes):
+            call = self.calls.get(node.output, found.get(node.output))
+            calls.append(call)
+            if call is not None:
+                found.update(dict.fromkeys(node.operands(), call))
+        return calls[::-1]
 
     def remove_unused(self) -> None:
         """Drop nodes whose result nobody reads, and constants likewise."""

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The seconds that each operator of a model takes in a plan, from profiled runs of its library.
+
+Each step of the graph executor is timed where it stands in the run, on what the steps before it
+have left in the caches; what a step takes that runs nothing is taken off. A part whose module has a
+function `profile` says how its time divides into that of its kernels, and `share_out` how theirs
+divides into that of operators. In any other part, and in TVM's kernels, operators share the time by
+their work.
+
+Precondition: nothing else that needs the cores runs; the driver sees to that.
+Test: measure/profiler/test_operator_times.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import statistics
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import tvm
+
+from ...backends.registry import get_backend
+from ...candidate.inputs import random_inputs
+from ...costs.shares import KernelTime, share_out
+from ...exec.arrays import set_inputs
+from ...files.records import read
+from ...messages.foreign import describe
+from ...relay_util.external import TVM_BACKEND
+from .plan_kernels import PlanCalls, PlanKernel
+
+# Of the executor's runs, the first of which are not kept; a part's own profile has as many.
+_WARM_UPS = 2
+_LEAST_RUNS, _MOST_RUNS = 5, 50
+# As the runtime modules of parts name calls (partition/step_times.h).
+_CALL = re.compile(r"(?<![A-Za-z0-9])call_(\d+)(?![0-9])")
+
+
+@dataclasses.dataclass(frozen=True)
+class OperatorTimes:
+    """What operators take in a plan. A profile that failed has no seconds."""
+
+    seconds: dict[int, float]  # of each call that a kernel computes, by its node
+    whole: float  # of one run of the plan
+    reason: str = ""  # why there are no seconds
+    # By symbol of a part whose operators share its time by their work alone: why.
+    closed: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_reply(cls, reply: Mapping[str, Any]) -> OperatorTimes:
+        """Read what a worker's profile_operators returned: JSON has texts for keys."""
+        seconds = {int(node): float(value) for node, value in reply["seconds"].items()}
+        return cls(seconds, reply["whole"], reply["reason"], dict(reply["closed"]))
+
+
+def profile_operators(
+    library: str,
+    build: Mapping[str, Any],
+    plan: Mapping[str, Any],
+    *,
+    seed: int,
+    budget_seconds: float,
+) -> dict[str, Any]:
+    """Time the operators of a plan's library on random inputs, in a worker.
+
+    `build` has its "inputs", as describe_inputs tells them, and its "device"; `plan` is a PlanCalls
+    as JSON. Returns the fields of OperatorTimes: what fails is a reason, and no error.
+    """
+    try:
+        run = _ProfiledRun(library, build, read(PlanCalls, plan), seed, budget_seconds)
+        seconds = run.seconds_by_node()
+        times = OperatorTimes(seconds, run.whole, closed=run.closed)
+    except MemoryError:
+        raise
+    except Exception as error:  # noqa: BLE001 - libraries' own code; the plan has no profile then
+        times = OperatorTimes({}, 0.0, describe(error))
+    return dataclasses.asdict(times)
+
+
+def kernel_times(
+    steps: Sequence[tuple[str, float]], nodes: Sequence[int | None]
+) -> list[KernelTime]:
+    """Return the times of a part's kernels, of what its library tells of its steps.
+
+    `nodes` are those of the part's operator calls, whose places the steps' names have. The time of
+    a step that names none, as a change of layout, belongs to the next one that does; that of what
+    comes behind the last one belongs to that.
+    """
+    times: list[KernelTime] = []
+    waiting = 0.0
+    for name, seconds in steps:
+        waiting += seconds
+        places = sorted({int(place) for place in _CALL.findall(name)})
+        named = [nodes[place] for place in places if place < len(nodes)]
+        known = tuple(node for node in named if node is not None)
+        if known:
+            times.append(KernelTime(known, waiting))
+            waiting = 0.0
+    if times and waiting:
+        times[-1] = dataclasses.replace(times[-1], seconds=times[-1].seconds + waiting)
+    return times
+
+
+class _ProfiledRun:
+    """A library, opened to be run step by step."""
+
+    def __init__(
+        self,
+        library: str,
+        build: Mapping[str, Any],
+        plan: PlanCalls,
+        seed: int,
+        budget_seconds: float,
+    ) -> None:
+        self._calls = {call.node: call for call in plan.calls}
+        self.closed: dict[str, str] = {}
+        # Parts of their own: one that was loaded may keep no model once it has run.
+        self._parts = dict(_parts_of(tvm.runtime.load_module(library)))
+        factory = tvm.runtime.load_module(library)
+        self._graph = json.loads(factory["get_graph_json"]())["nodes"]
+        self._kernels = _by_step(self._graph, plan.kernels)
+        self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
+        set_inputs(self._executor, random_inputs(build["inputs"], seed))
+        self.whole, self._seconds, self._runs = self._timed(budget_seconds / 2)
+
+    def seconds_by_node(self) -> dict[int, float]:
+        """Return the seconds of each call that a kernel computes. ValueError where none is known."""
+        found: defaultdict[int, float] = defaultdict(float)
+        waiting = 0.0  # of kernels in which no pass has left a call that is known
+        for step, kernel in self._kernels.items():
+            waiting += self._seconds[step]
+            if any(node in self._calls for node in kernel.nodes):
+                for node, seconds in self._shares(step, kernel, waiting).items():
+                    found[node] += seconds
+                waiting = 0.0
+        if not found:
+            raise ValueError("no operator of the model is known in the plan's kernels")
+        found[max(found)] += waiting
+        return dict(found)
+
+    def _shares(self, step: int, kernel: PlanKernel, seconds: float) -> dict[int, float]:
+        """Return what a step's operators take of its seconds."""
+        nodes = sorted({node for node in kernel.nodes if node in self._calls})
+        times = self._inside(step, kernel) if len(nodes) > 1 else []
+        total = sum(each.seconds for each in times)
+        if total <= 0:
+            times, total = [KernelTime((nodes[-1],), 1.0)], 1.0
+        scaled = [KernelTime(each.nodes, each.seconds * seconds / total) for each in times]
+        return share_out([self._calls[node] for node in nodes], scaled)
+
+    def _inside(self, step: int, kernel: PlanKernel) -> list[KernelTime]:
+        """Return what a part tells of its kernels; nothing of TVM's kernels, and of a part that
+        does not tell."""
+        if kernel.backend == TVM_BACKEND:
+            return []
+        part = self._parts.get(kernel.symbol)
+        if part is None or not part.implements_function("profile"):
+            self.closed[kernel.symbol] = "its module has no function `profile`"
+            return []
+        try:
+            text = str(part["profile"](self._runs, *self._tensors(step)))
+            times = kernel_times(get_backend(kernel.backend).profiled_steps(text), kernel.nodes)
+        except MemoryError:
+            raise
+        except Exception as error:  # noqa: BLE001 - a library's own code; the part stays closed
+            self.closed[kernel.symbol] = describe(error)
+            return []
+        if not times:
+            self.closed[kernel.symbol] = "its profile names no operator"
+        return times
+
+    def _tensors(self, step: int) -> list[Any]:
+        """Return copies of what a step reads, as the steps before it compute that, and of what it
+        writes."""
+        node = self._graph[step]
+        read = [(source, place) for source, place, _ in node["inputs"]]
+        written = [(step, place) for place in range(int(node["attrs"]["num_outputs"]))]
+        copies = {}
+        # In their order, as the executor gives what the last step that ran has written.
+        for maker, place in sorted({*read, *written}):
+            self._executor["execute_node"](maker)
+            array = self._executor["get_node_output"](maker, place)
+            copies[maker, place] = array.copyto(array.device)
+        return [copies[each] for each in (*read, *written)]
+
+    def _timed(self, budget_seconds: float) -> tuple[float, list[float], int]:
+        """Return the median seconds of a run and of each step, and of how many runs."""
+        execute, clock = self._executor["execute_node"], time.perf_counter
+        samples: list[list[float]] = []
+        end = clock() + budget_seconds
+        while len(samples) < _WARM_UPS + _LEAST_RUNS or (
+            clock() < end and len(samples) < _WARM_UPS + _MOST_RUNS
+        ):
+            marks = [clock()]
+            for step in range(len(self._graph)):
+                execute(step)
+                marks.append(clock())
+            samples.append([after - before for before, after in zip(marks, marks[1:])])
+        kept = samples[_WARM_UPS:]
+        medians = [statistics.median(each) for each in zip(*kept, strict=True)]
+        idle = [medians[step] for step in range(len(medians)) if step not in self._kernels]
+        overhead = statistics.median(idle) if idle else 0.0
+        seconds = [max(each - overhead, 0.0) for each in medians]
+        runs = [sum(sample) - overhead * len(sample) for sample in kept]
+        return max(statistics.median(runs), 0.0), seconds, len(kept)
+
+
+def _by_step(
+    graph: Sequence[Mapping[str, Any]], kernels: Sequence[PlanKernel]
+) -> dict[int, PlanKernel]:
+    """Return the plan's kernels by the executor's step. ValueError where these are others."""
+    steps = [step for step, node in enumerate(graph) if node["op"] == "tvm_op"]
+    names = [graph[step]["attrs"]["func_name"] for step in steps]
+    fits = len(names) == len(kernels)
+    for name, kernel in zip(names, kernels):
+        fits = fits and kernel.symbol in ("", name)
+    if not fits:
+        raise ValueError(f"the {len(names)} steps of the library are not the plan's {len(kernels)}")
+    return dict(zip(steps, kernels))
+
+
+def _parts_of(module: tvm.runtime.Module) -> Iterator[tuple[str, tvm.runtime.Module]]:
+    """Yield the runtime modules of backends below a library's module, by their symbols."""
+    for other in module.imported_modules:
+        if other.implements_function("get_symbol") and other.type_key != "llvm":
+            yield str(other["get_symbol"]()), other
+        yield from _parts_of(other)
