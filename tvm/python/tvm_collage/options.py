@@ -121,9 +121,11 @@ class OptionTable:
     guard: bool = _row(
         True, _ANY, "measure the plan whole beside each backend alone, ship the fastest"
     )
-    guard_rounds: int = _row(30, _COUNT, "interleaved rounds of the guard")
+    guard_rounds: int = _row(
+        15, _COUNT, "interleaved rounds of the guard, and up to 8 times as many where plans are close"
+    )
     guard_seconds: float = _row(
-        30.0, _SECONDS, "time for further rounds while plans cannot be told apart, in seconds"
+        8.0, _SECONDS, "time for all rounds of the guard but the first six, in seconds"
     )
     guard_memory_mb: int = _row(
         0, _COUNT_OR_0, "most memory that a plan which ships may take, in MB; 0 means no limit"

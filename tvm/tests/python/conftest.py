@@ -5,6 +5,7 @@ The user's store of costs stays out of it: a test that wants a store names one o
 """
 
 import collections
+import contextlib
 import functools
 import gc
 import os
@@ -105,13 +106,20 @@ def program(tmp_path_factory):
 
 @pytest.fixture
 def fakes(monkeypatch):
-    """Mock costs, and a guard that builds nothing and lets the last plan win."""
+    """Mock costs, a first answer as "first" says, by default none, and a guard that builds nothing
+    and lets the last plan win."""
     from tvm.relay.collage import MockCostEstimator, optimizer
     from tvm.relay.collage.measure import Comparison, Cost, Interval
     from tvm.relay.collage.plans import whole_plans
+    from tvm.relay.collage.plans.first_answer import FirstAnswer
     from tvm.relay.collage.plans.graph_search import GuardResult, GuardUnavailable
 
     seen = {}
+
+    @contextlib.contextmanager
+    def first_answer(request, how):
+        request.plans.add_single_backends()
+        yield seen.get("first", FirstAnswer())
 
     def guard(plans, reference, how, **more):
         seen.update(plans=plans, reference=reference, how=how, **more)
@@ -124,5 +132,6 @@ def fakes(monkeypatch):
     monkeypatch.setattr(
         optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
+    monkeypatch.setattr(optimizer, "first_answer", first_answer)
     monkeypatch.setattr(whole_plans, "guard", guard)
     return seen

@@ -34,6 +34,7 @@ from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step, steps
 from .options import CollageOptions
 from .plans.competing import Plans
+from .plans.first_answer import FirstAnswer, first_answer, ship_best
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
 from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
@@ -44,7 +45,14 @@ from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
 from .plans.whole_file import add_originals, replayed_original
-from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
+from .plans.whole_plans import (
+    check_original,
+    check_search,
+    decide,
+    end_to_end,
+    first_end_to_end,
+    search_whole,
+)
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
 from .report.make import wanted_costs
@@ -179,8 +187,23 @@ def _optimize(
         if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
             warn_host_alone(targets.host, options.accuracy_budget)
             return _result(request, TVM_ALONE)
+    with first_answer(request, first_end_to_end(request)) as first:
+        try:
+            return _searched(request, first)
+        except KeyboardInterrupt:
+            if not first.best:
+                raise
+            name, guarded, why = ship_best(request, first, "the compile was interrupted")
+            return _result(request, name, guarded=guarded, ended_early=why)
+
+
+def _searched(request: Request, first: FirstAnswer) -> Result:
+    """Search, have the plans compete, and return what ships."""
+    options, targets, plans = request.options, request.targets, request.plans
     with contextlib.ExitStack() as held:
-        means = open_session(options.session, targets.external, prepared, limit=limit)
+        means = open_session(
+            options.session, targets.external, request.prepared, limit=request.limit
+        )
         session = held.enter_context(means)
         try:
             found = _place_operators(request, session)
@@ -188,18 +211,22 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, request.records, counts=session.estimator.counts())
+            counts = session.estimator.counts()
+            found = OpLevel(request.prepared, request.records, counts=counts)
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
         _add_plans(request, found)
-        how = end_to_end(request, found, session.runner)
+        how = end_to_end(request, found, session.runner, first)
         search = search_whole(request, found, how, runner=session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
             plans.add_on_one_thread()
         if found.records.changes_builds():
             plans.add_untuned()
-        name, guarded, skipped = decide(request, found, how)
+        name, guarded, skipped = decide(request, found, how, first)
+    if guarded is not None and guarded is first.raced:
+        usual = dataclasses.replace(found, records=request.records)
+        return _result(request, name, usual, guarded=guarded, search=search, ended_early=skipped)
     return _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
 
 
@@ -363,6 +390,7 @@ def _result(
     guarded: GuardResult | None = None,
     skipped: str = "",
     search: GraphSearch | None = None,
+    ended_early: str = "",
 ) -> Result:
     """Return what ships by that plan."""
     found = found or OpLevel(request.prepared, request.records)
@@ -375,6 +403,7 @@ def _result(
         partitioned=found.reports,
         seconds=request.clock.seconds,
         guard_skipped=skipped,
+        ended_early=ended_early,
         makers=_makers(request.plans, found.records, request.targets.host),
         costs=found.counts,
         records=TuningRecords() if name in UNTUNED.values() else found.records,

@@ -63,6 +63,8 @@ class Result(ToldDecision):
     guard_skipped: why nothing was measured end to end: a placement was replayed, or a guard that
         was on could not, e.g. for inputs with open dimensions; "" otherwise. Where it could not,
         the op-level optimum ships if the cost of each of its parts was measured, else TVM alone.
+    ended_early: why the best plan of the first answer ships, as it was raced before the search:
+        somebody interrupted the compile, or a limit left no time to compare others; "" otherwise.
     costs: how many costs came from where (MeasuredCostEstimator.counts); {} when none was needed.
     records: the tuning records, of the options `tuning_log` and `tune`, that what ships is built
         with: build `mod` yourself in `with result.records.in_force():`.
@@ -83,6 +85,7 @@ class Result(ToldDecision):
     partitioned: list[FunctionReport]
     seconds: dict[str, float]
     guard_skipped: str = ""
+    ended_early: str = ""
     makers: Mapping[str, Callable[[], Placement]] = dataclasses.field(
         default_factory=dict, repr=False, compare=False
     )
@@ -216,6 +219,7 @@ class Result(ToldDecision):
             host=str(self.host),
             executor=self.executor,
             guard_skipped=self.guard_skipped,
+            ended_early=self.ended_early,
             unverified=self.guard.unverified if self.guard else "",
             original=OriginalAgreement(**vars(found), summary=found.Summary()) if found else None,
             plans=plans,

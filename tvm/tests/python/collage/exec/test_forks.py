@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import tvm_forks
-from tvm.relay.collage.exec.forks import run_in_forks
+from tvm.relay.collage.exec.forks import run_in_forks, run_side_by_side
 
 FOREVER = 600.0
 
@@ -89,3 +89,70 @@ def test_what_was_printed_before_is_printed_once():
     )
     done = tvm_forks.run(code)
     assert done.stdout == "once\n1\n"
+
+
+def meet(folder, own, other):
+    """Return once the other is at work, too."""
+    (folder / own).touch()
+    while not (folder / other).exists():
+        time.sleep(0.01)
+    return own
+
+
+def test_so_many_are_at_work_at_once_and_each_has_its_reply(tmp_path):
+    told = []
+    tasks = {
+        "a": lambda: meet(tmp_path, "a", "b"),
+        "b": lambda: meet(tmp_path, "b", "a"),
+        "c": lambda: raises(ValueError("why")),
+        "d": lambda: os.kill(os.getpid(), signal.SIGKILL),
+    }
+    found = run_side_by_side(tasks, 2, on_task=lambda *step: told.append(step))
+    assert {name: reply.outcome for name, reply in found.items()} == {
+        "a": "ok",
+        "b": "ok",
+        "c": "failed",
+        "d": "died",
+    }
+    assert (found["a"].value, found["c"].message) == ("a", "ValueError: why")
+    assert [name for name, _ in told] == ["a", "b", "c", "d"] and told[:2] == [("a", 0), ("b", 0)]
+
+
+def test_nobody_waits_for_what_is_not_awaited(tmp_path):
+    """It has its reply if it is there by then, and else it is killed."""
+    tasks = {"a": lambda: meet(tmp_path, "a", "b"), "b": lambda: meet(tmp_path, "b", "a")}
+    found = run_side_by_side({"quick": lambda: 1} | tasks, 3, unawaited=["quick", "slow"])
+    assert {name: reply.value for name, reply in found.items()} == {"quick": 1, "a": "a", "b": "b"}
+    found = run_side_by_side({"a": lambda: 2, "slow": hang}, 2, unawaited=["slow"])
+    assert {name: reply.value for name, reply in found.items()} == {"a": 2}
+    assert run_side_by_side({"slow": hang}, 2, unawaited=["slow"]) == {}
+
+
+def test_patience_ends_once_there_is_something(tmp_path):
+    """Till then all are awaited; a failure is nothing."""
+    tasks = {"fails": lambda: raises(ValueError("why")), "a": lambda: time.sleep(0.5), "b": hang}
+    found = run_side_by_side(tasks, 3, patience=0.1)
+    assert {name: reply.outcome for name, reply in found.items()} == {"fails": "failed", "a": "ok"}
+
+
+def test_when_time_is_up_those_at_work_and_those_that_wait_have_a_timeout():
+    found = run_side_by_side({"a": lambda: 1, "b": hang, "c": hang}, 1, seconds=0.5)
+    assert {name: reply.outcome for name, reply in found.items()} == {
+        "a": "ok",
+        "b": "timeout",
+        "c": "timeout",
+    }
+    assert found["c"].message == "it did not end within 0 s"
+
+
+def test_an_interrupt_leaves_no_fork_of_several(monkeypatch):
+    fork, forks = os.fork, []
+    monkeypatch.setattr(os, "fork", lambda: forks.append(fork()) or forks[-1])
+
+    def interrupt(name, done):
+        if name == "c":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_side_by_side({name: hang for name in "abc"}, 3, on_task=interrupt)
+    assert len(forks) == 2 and not any(Path(f"/proc/{each}").exists() for each in forks)

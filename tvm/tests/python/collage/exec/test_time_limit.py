@@ -31,6 +31,15 @@ def test_without_a_limit_there_is_time_for_ever():
 def test_phases_follow_each_other():
     shares = [
         getattr(time_limit, name)
-        for name in ("PREPARED", "KERNELS", "ASKED", "SEARCHED", "WHOLE_PLANS", "BUILT")
+        for name in (
+            "PREPARED",
+            "FIRST_ANSWER",
+            "KERNELS",
+            "TRANSITIONS",
+            "ASKED",
+            "SEARCHED",
+            "WHOLE_PLANS",
+            "BUILT",
+        )
     ]
     assert shares[0] > 0 and shares == sorted(set(shares)) and shares[-1] < 1

@@ -211,6 +211,19 @@ def part_with_kernels(function: relay.Function, choices: Sequence[KernelChoice])
     return function.with_attr(KERNELS, json.dumps(chosen, sort_keys=True))
 
 
+def as_built(mod: tvm.IRModule) -> tvm.IRModule:
+    """Return `mod` as far as its build depends on it: of parts that say by which kernels their
+    steps run, those that are not the usual ones alone, and no times."""
+    result = mod.clone()
+    for var, function in mod.functions_items():
+        names = kernels_in(function)
+        if names:
+            other = {step: name for step, (name, _) in names.items() if name}
+            bare = function.without_attr(KERNELS)
+            result.update_func(var, bare.with_attr(KERNELS, str(other)) if other else bare)
+    return result
+
+
 def kernels_in(function: relay.Function) -> dict[str, tuple[str, str]]:
     """Read from the function of a part: (kernel, times for people) by the key of the step."""
     text = function.attrs.get(KERNELS) if function.attrs else None

@@ -15,8 +15,9 @@ import selectors
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, BinaryIO
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, BinaryIO, NamedTuple
 
 from .reply import Reply, failure, how_it_ended
 from .worker import die_with_parent
@@ -37,19 +38,97 @@ def run_in_forks(
     """
     replies: dict[str, Reply] = {}
     while left := {name: task for name, task in tasks.items() if name not in replies}:
-        with _fork(left) as answer:
+        with _fork(left) as fork:
             for name in left:
                 on_task(name, len(replies))
-                replies[name] = answer(seconds(len(tasks) - len(replies)))
+                replies[name] = fork.reply(seconds(len(tasks) - len(replies)))
                 if replies[name].outcome in ("timeout", "died"):
                     break
     return replies
 
 
+def run_side_by_side(
+    tasks: Mapping[str, Task],
+    at_once: int,
+    *,
+    seconds: float = float("inf"),
+    patience: float = float("inf"),
+    unawaited: Collection[str] = (),
+    on_task: Callable[[str, int], None] = lambda name, done: None,
+) -> dict[str, Reply]:
+    """Return the replies to the tasks by name, each of which has a fork of its own, so many at
+    once, begun in their order.
+
+    After `seconds` those that are left are killed. Those that nobody waits for are killed, too, and
+    there is no reply of them: what is left when `patience`, seconds as well, is over and one task
+    has succeeded, and of those `unawaited` what is left when all others have ended.
+    `on_task(name, done)` as each begins.
+    """
+    waiting, began = list(tasks), time.monotonic()
+    running: dict[str, tuple[_Fork, contextlib.ExitStack]] = {}
+    replies: dict[str, Reply] = {}
+    with contextlib.ExitStack() as held:
+        while {*waiting, *running}.difference(unawaited):
+            while waiting and len(running) < at_once:
+                name = waiting.pop(0)
+                on_task(name, len(replies))
+                own = held.enter_context(contextlib.ExitStack())
+                running[name] = own.enter_context(_fork({name: tasks[name]})), own
+            is_any = any(reply.outcome == "ok" for reply in replies.values())
+            until = began + min(seconds, patience if is_any else seconds)
+            is_over = not _any_answers([fork for fork, _ in running.values()], until)
+            for name, (fork, own) in list(running.items()):
+                if fork.answers(0.0):
+                    replies[name] = fork.reply(0.0)
+                    del running[name]
+                    own.close()
+            if is_over and time.monotonic() >= began + seconds:
+                late = Reply("timeout", message=f"it did not end within {max(0.0, seconds):.0f} s")
+                return replies | dict.fromkeys([*running, *waiting], late)
+            if is_over:
+                break
+    return replies
+
+
+class _Fork(NamedTuple):
+    """A fork at work."""
+
+    replies: BinaryIO
+    end: Callable[[], int]  # waits for its end and gives its return code
+
+    def fileno(self) -> int:
+        return self.replies.fileno()
+
+    def answers(self, seconds: float) -> bool:
+        """Wait so long for a reply; return whether there is one, or the fork's end."""
+        return _any_answers([self], time.monotonic() + seconds)
+
+    def reply(self, seconds: float) -> Reply:
+        """Wait so long for the reply to the next task."""
+        if not self.answers(seconds):
+            return Reply("timeout", message=f"it did not end within {max(0.0, seconds):.0f} s")
+        line = self.replies.readline()
+        if not line.endswith(b"\n"):
+            return Reply("died", message=how_it_ended(self.end()))
+        found = json.loads(line)
+        if found["ok"]:
+            return Reply("ok", found["value"])
+        return Reply("failed", None, found["type"], message=found["message"])
+
+
+def _any_answers(forks: Collection[_Fork], until: float) -> bool:
+    """Wait until then for any of the forks to reply or end; return whether one has."""
+    with selectors.DefaultSelector() as selector:
+        for fork in forks:
+            selector.register(fork, selectors.EVENT_READ)
+        left = until - time.monotonic()
+        return bool(selector.select(None if left == float("inf") else max(0.0, left)))
+
+
 @contextlib.contextmanager
-def _fork(tasks: Mapping[str, Task]) -> Iterator[Callable[[float], Reply]]:
-    """Have a fork do the tasks in turn; yield what waits so many seconds for the next one's reply.
-    It is killed at the end, with what it has started."""
+def _fork(tasks: Mapping[str, Task]) -> Iterator[_Fork]:
+    """Have a fork do the tasks in turn; yield it. It is killed at the end, with what it has
+    started."""
     parent = os.getpid()
     for stream in (sys.stdout, sys.stderr):
         stream.flush()  # else both would write what is kept back
@@ -69,7 +148,7 @@ def _fork(tasks: Mapping[str, Task]) -> Iterator[Callable[[float], Reply]]:
     with os.fdopen(ours, "rb", 0) as replies:
         status: list[int] = []
         try:
-            yield lambda seconds: _reply(replies, seconds, lambda: _end(child, status))
+            yield _Fork(replies, lambda: _end(child, status))
         finally:
             if not status:  # its number is its own until somebody has waited for it
                 os.kill(child, signal.SIGKILL)
@@ -83,21 +162,6 @@ def _answer(task: Task) -> bytes:
         return json.dumps({"ok": True, "value": task()}).encode()
     except BaseException as error:  # noqa: BLE001 - an exception is an answer
         return json.dumps(failure(error)).encode()
-
-
-def _reply(replies: BinaryIO, seconds: float, end: Callable[[], int]) -> Reply:
-    """Wait for a line."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(replies, selectors.EVENT_READ)
-        if not selector.select(None if seconds == float("inf") else max(0.0, seconds)):
-            return Reply("timeout", message=f"it did not end within {max(0.0, seconds):.0f} s")
-    line = replies.readline()
-    if not line.endswith(b"\n"):
-        return Reply("died", message=how_it_ended(end()))
-    found = json.loads(line)
-    if found["ok"]:
-        return Reply("ok", found["value"])
-    return Reply("failed", None, found["type"], message=found["message"])
 
 
 def _end(child: int, status: list[int]) -> int:

@@ -14,11 +14,12 @@ from collections.abc import Callable
 from ..errors import CollageError
 from ..machine.cpu_lock import seconds_waited
 
-# By which part of the whole time a phase ends. Layout transforms come before all other costs of the
+# By which part of the whole time a phase ends. The first answer is there before anything is
+# searched, so whatever ends early ships that. Layout transforms come before all other costs of the
 # search, of which there must be some. It asks for no further costs from ASKED on, but for those
 # that a plan needs; what still runs at SEARCHED is killed, and what a plan lacks then is guessed.
-PREPARED, KERNELS, TRANSITIONS, ASKED, SEARCHED = 0.1, 0.2, 0.25, 0.4, 0.5
-WHOLE_PLANS, BUILT = 0.6, 0.85
+PREPARED, FIRST_ANSWER, KERNELS, TRANSITIONS = 0.1, 0.25, 0.3, 0.33
+ASKED, SEARCHED, WHOLE_PLANS, BUILT = 0.45, 0.55, 0.65, 0.85
 
 
 class TimeIsUpError(CollageError, RuntimeError):

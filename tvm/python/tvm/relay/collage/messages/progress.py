@@ -10,6 +10,7 @@ terminal.
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import json
 import math
 import sys
@@ -20,6 +21,8 @@ from typing import Any, NamedTuple, Protocol, TextIO
 
 from tvm_collage.supervisor import note
 from tvm_collage.words import PROGRESS
+
+from ..costs.cost import format_seconds
 
 _QUIET_SECONDS = 1.0
 # Between two times that the same is told, so that people see that work goes on.
@@ -42,6 +45,26 @@ class State(NamedTuple):
     # to its end, None while nothing is known: in a phase whose steps are counted as it goes, before
     # a first step was done, and while others have the CPUs
     eta_seconds: float | None
+
+
+class _Best(NamedTuple):
+    plan: str
+    seconds: float
+
+
+# What ships if the work of this context ends early; None while nobody knows.
+_best: contextvars.ContextVar[_Best | None] = contextvars.ContextVar("collage_best", default=None)
+
+
+@contextlib.contextmanager
+def best_so_far(plan: str, seconds: float) -> Iterator[None]:
+    """Have each phase that begins in the block tell which plan is the best so far, and what a run
+    of it takes."""
+    token = _best.set(_Best(plan, seconds))
+    try:
+        yield
+    finally:
+        _best.reset(token)
 
 
 class ProgressView:
@@ -195,6 +218,7 @@ class Phase:
         every: float = _TOLD_SECONDS,
     ) -> None:
         self._name, self._view, self._clock, self._every = name, view, clock, every
+        self._best = _best.get()
         self._is_open = is_open
         self._before = 0.0  # seconds up to the last pause
         self._began: float | None = clock()  # None in a pause
@@ -271,6 +295,9 @@ class Phase:
             since = seconds - self._not_worked - self._worked
             left = self._worked * (total - done) / worked - since
             eta = left if left >= 0 else None  # a step that takes longer than those before it
+        if self._best is not None:
+            text += f"; best so far: {self._best.plan}, {format_seconds(self._best.seconds)}"
+            counts = {**counts, "best": self._best._asdict()}
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
             self._view.show(

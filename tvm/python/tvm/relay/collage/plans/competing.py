@@ -149,6 +149,12 @@ class Plans:
                 cost = PartCost(CostStatus.UNKNOWN, None, f"{name} takes all that it can")
                 self.add_found(name, *made, cost)
 
+    def use_usual_kernels(self) -> None:
+        """Have each external backend alone run by its usual kernels again, as before any were
+        chosen."""
+        self.kernels = ()
+        self.add_single_backends()
+
     def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
         """Add each external backend that reads the model's file, of which `whole` is a module of
         one node, running that as it is."""

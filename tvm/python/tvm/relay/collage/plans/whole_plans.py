@@ -36,6 +36,7 @@ from ..options.named import option
 from ..relay_util.external import is_on_one_thread
 from ..rpc import DeviceRunner
 from ..tuning import TuningRecords
+from .first_answer import FirstAnswer, ship_best
 from .graph_search import (
     EndToEnd,
     GraphSearch,
@@ -46,6 +47,7 @@ from .graph_search import (
     guard,
     search_plans,
 )
+from .graph_search.libraries import Linked
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .names import OP_LEVEL, SEARCHED, TVM_ALONE
@@ -56,13 +58,14 @@ from .request import OpLevel, Request
 
 # So many of the best plans that the guard lacks join it, which judges them by a fresh run.
 BEST = 3
-# From so many different plans on their kernels are compiled once: two backends alone, TVM alone and
+# From so many different plans on that are still to be built their kernels are compiled once: two backends alone, TVM alone and
 # the op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says
 # why), which costs less than the other plans save. Its library is a few percent larger than the one
 # that was measured, so that a limit of its size rules this out; not where plans are searched, which
 # would take many times as long: there the limit is that of the library that was measured.
 _SHARE_KERNELS = 4
 
+_NONE_YET = FirstAnswer()
 _logger = logging.getLogger(__name__)
 
 
@@ -104,44 +107,67 @@ def _how(request: Request) -> EndToEnd:
     )
 
 
-def end_to_end(request: Request, found: OpLevel, runner: Runner) -> EndToEnd:
-    """Return how whole plans are built and measured."""
-    ship = functools.partial(_build_plan, request, found.records)
-    compiled = None
-    if (
-        request.executor == GRAPH
-        and CompiledParts.can_build(request.build_options)
-        and (_is_searched(request, found) or _shares_kernels(request))
-    ):
-        compiled = CompiledParts(request.targets.host)
+def first_end_to_end(request: Request) -> EndToEnd:
+    """Return how whole plans are built and measured here before anything is searched."""
     return dataclasses.replace(
         _how(request),
-        build=functools.partial(ship, compiled=compiled),
         accuracy_budget=request.options.accuracy_budget,
         imports=own_backend_modules(request.targets.external),
-        compiler=request.options.devices.compiler,
-        comparer=runner.compare,
-        is_here=runner.is_here,
-        ship=ship if compiled else None,
+        is_here=True,
         telling=functools.partial(one_step, "building", kind=request.options.progress),
         truth=request.original.truth if request.original else None,
         exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
     )
 
 
-def _shares_kernels(request: Request) -> bool:
+def end_to_end(
+    request: Request, found: OpLevel, runner: Runner, first: FirstAnswer = _NONE_YET
+) -> EndToEnd:
+    """Return how whole plans are built and measured, where `first` has built some of them."""
+    ship = functools.partial(_build_plan, request, found.records)
+    # Tuning may have found schedules by which each plan is another.
+    before = first if found.records is request.records else _NONE_YET
+    compiled = None
+    if (
+        request.executor == GRAPH
+        and CompiledParts.can_build(request.build_options)
+        and (_is_searched(request, found) or _shares_kernels(request, before))
+    ):
+        compiled = CompiledParts(request.targets.host)
+    return dataclasses.replace(
+        first_end_to_end(request),
+        build=functools.partial(ship, compiled=compiled),
+        compiler=request.options.devices.compiler,
+        comparer=runner.compare,
+        is_here=runner.is_here,
+        ship=ship if compiled else None,
+        at_hand=functools.partial(_file_of, request, before),
+        far_behind=before.far_behind(request.plans.modules),
+    )
+
+
+def _file_of(request: Request, first: FirstAnswer, module: tvm.IRModule) -> Linked | None:
+    """Return the file of the first answer that the module would have again."""
+    return None if request.plans.is_untuned(module) else first.file_of(module)
+
+
+def _shares_kernels(request: Request, first: FirstAnswer) -> bool:
     if request.options.guarding.library_mb:
         return False
-    return len(request.plans.modules) - len(request.plans.same_as()) >= _SHARE_KERNELS
+    same_as = request.plans.same_as()
+    new = [m for name, m in request.plans.modules.items() if name not in same_as]
+    return sum(_file_of(request, first, module) is None for module in new) >= _SHARE_KERNELS
 
 
 def _is_searched(request: Request, found: OpLevel) -> bool:
     return request.options.graph_searching.enabled and bool(found.replans)
 
 
-def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardResult | None, str]:
-    """Decide the plan that ships; return it, what the guard measured, and why it could not
-    measure."""
+def decide(
+    request: Request, found: OpLevel, how: EndToEnd, first: FirstAnswer = _NONE_YET
+) -> tuple[str, GuardResult | None, str]:
+    """Decide the plan that ships; return it, what was measured, and why that was not the guard's
+    doing. Where the guard cannot measure, the best plan of the first answer ships, if any."""
     if not request.options.guard:
         return OP_LEVEL, None, ""
     failed: Collection[str] = ()
@@ -154,6 +180,8 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
                 skipped, failed = str(error), error.failed
         else:
             skipped = option("time_limit") + " leaves no time for it"
+    if first.best and first.best not in failed:
+        return ship_best(request, first, f"plans were not compared further ({skipped})")
     is_measured = how.trusts_import and found.ships_unmeasured()
     name = OP_LEVEL if is_measured else request.plans.known_right()
     if name in failed:

@@ -138,6 +138,8 @@ def agreement_line(report: Report) -> str:
 
 def doubt(report: Report) -> str:
     """Say what makes the figures doubtful, and what to do next; "" for nothing."""
+    if report.ended_early:
+        return f"Ended early: {report.ended_early}; compile again for a plan that was searched."
     busy = busy_text(report)
     return f"Doubtful: {busy}." if busy else ""
 

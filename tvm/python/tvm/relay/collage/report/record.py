@@ -218,6 +218,11 @@ class Report:
     guard_skipped: str = described(
         "why nothing was measured end to end; empty where it was, or without a guard"
     )
+    ended_early: str = described(
+        "why the best plan of before the search ships, compared in few rounds; empty where the "
+        "compile came to its end",
+        default="",
+    )
     unverified: str = described(
         "why outputs were not compared with TVM's; empty where they were", default=""
     )

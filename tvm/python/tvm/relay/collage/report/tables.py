@@ -84,6 +84,8 @@ def print_decision(report: Report, console: Console) -> None:
     """Print what ships and what led to it, without the plans' latencies."""
     if report.guard_skipped:
         console.print(f"Not measured end to end: {escape(report.guard_skipped)}")
+    if report.ended_early:
+        console.print(f"Ended early: {escape(report.ended_early)}")
     if line := agreement_line(report):
         console.print(line, highlight=False, markup=False)
     if report.unverified:

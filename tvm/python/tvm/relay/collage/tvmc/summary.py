@@ -24,6 +24,8 @@ def summary_lines(report: Report, written: Mapping[str, str | None]) -> list[str
     ]
     if report.guard_skipped:
         lines.append(f"not measured end to end: {report.guard_skipped}")
+    if report.ended_early:
+        lines.append(f"ended early: {report.ended_early}")
     if report.original:
         lines.append(report.original.summary)
     if report.unverified:

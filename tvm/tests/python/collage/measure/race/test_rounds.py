@@ -55,6 +55,14 @@ def test_no_round_but_the_first_begins_after_its_time(seconds, rounds):
     assert {name: len(each) for name, each in samples.items()} == {"a": rounds, "b": rounds}
 
 
+@pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 4), (9.0, 5), (1e6, 40)])
+def test_the_least_rounds_run_whatever_they_take(seconds, rounds):
+    machine = Machine(a=1.0, b=1.0)
+    further = Further(lambda running: ["a", "b"], 1e6)
+    samples = machine.run(5, seconds=seconds, least_rounds=4, further=further)
+    assert {len(each) for each in samples.values()} == {rounds}
+
+
 SLOW, SLOWER = (
     "given up as far too slow after 6 rounds",
     "given up as clearly slower after 3 rounds",

@@ -18,7 +18,7 @@ from tvm import relay
 from tvm.relay.collage.compile import build_vm
 from tvm.relay.collage.errors import MachineError
 from tvm.relay.collage.exec.time_limit import TimeLimit
-from tvm.relay.collage.measure import Cost
+from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.options import CollageOptions
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.plans.graph_search import (
@@ -29,6 +29,7 @@ from tvm.relay.collage.plans.graph_search import (
     libraries,
 )
 from tvm.relay.collage.plans.graph_search.guard import GIVE_UP_RATIO, of_trader
+from tvm.relay.collage.plans.graph_search.libraries import Linked
 
 
 def of_rounds(rounds, **options):
@@ -137,6 +138,48 @@ def test_under_a_limit_a_full_disk_still_ends_the_guard(fake_compare):
         guard(plans(), "tvm", EndToEnd(build, limit=TimeLimit(60.0)))
 
 
+def test_what_is_at_hand_is_not_built_again_and_who_was_far_behind_does_not_race(
+    fake_compare, tmp_path
+):
+    """But for the plan that says what is right. Libraries are built when they are asked for."""
+    file, built = tmp_path / "dnnl.so", []
+    file.write_text("library")
+    texts = {"tvm": "nn.relu", "dnnl": "tanh", "slow": "exp", "collage": "erf"}
+    part = "def @main(%x: $T, %i: Tensor[(3), int32]) {{ ({}(%x), %i) }}"
+    mods = {name: parse(part.format(op)) for name, op in texts.items()}
+    behind = {name: Comparison(name, Cost.measured([9e-3] * 2)) for name in ("slow", "tvm", "gone")}
+
+    def build(module):
+        built.append(next(name for name, each in mods.items() if each is module))
+        return FakeLibrary()
+
+    how = EndToEnd(
+        build,
+        at_hand=lambda module: Linked(str(file)) if module is mods["dnnl"] else None,
+        far_behind=behind,
+    )
+    result = guard(mods, "tvm", how)
+    assert built == ["tvm", "collage"]
+    assert sorted(fake_compare["names"]) == ["collage", "dnnl", "tvm"]
+    assert result.comparisons[-1] == behind["slow"] and result.of("tvm") != behind["tvm"]
+    assert "gone" not in [item.name for item in result.comparisons]
+    assert result.of("dnnl").library_bytes == len("library")
+    assert all(isinstance(result.libraries[name], FakeLibrary) for name in ("dnnl", "slow"))
+    assert built == ["tvm", "collage", "dnnl", "slow"]
+
+
+def test_who_was_far_behind_ships_no_plan_though_all_others_fail(fake_compare):
+    """Its outputs may be right, but nobody has compared them here."""
+    fake_compare["fail"] = ["tvm", "dnnl"]
+    behind = {"collage": Comparison("collage", Cost.measured([9e-3] * 2))}
+    texts = {"tvm": "nn.relu", "dnnl": "tanh", "collage": "erf"}
+    part = "def @main(%x: $T, %i: Tensor[(3), int32]) {{ ({}(%x), %i) }}"
+    mods = {name: parse(part.format(op)) for name, op in texts.items()}
+    with pytest.raises(GuardUnavailable) as caught:
+        guard(mods, "tvm", EndToEnd(fake, far_behind=behind))
+    assert set(caught.value.failed) == {"tvm", "dnnl"}
+
+
 def test_what_is_equal_to_a_plan_that_does_not_build_fails_with_it(fake_compare):
     mod = plans()["tvm"]
 
@@ -158,7 +201,7 @@ def test_each_plan_is_exported_and_fed_the_same_random_inputs(fake_compare):
     result = guard(plans(), "tvm", how, of_rounds(7))
     asked = fake_compare["options"]
     assert (asked.imports, asked.give_up_ratio) == (("mine",), GIVE_UP_RATIO)
-    assert (asked.further.seconds, fake_compare["mod_name"]) == (30.0, "my_net")
+    assert (asked.seconds, asked.least_rounds, fake_compare["mod_name"]) == (8.0, 6, "my_net")
     assert result.winner == "tvm" and set(result.libraries) == set(ORDER)
     assert fake_compare["names"] == ORDER and all(fake_compare["files"])
     assert (fake_compare["reference"], fake_compare["rounds"], fake_compare["seed"]) == (

@@ -106,6 +106,8 @@ class RaceOptions(RoundOptions):
     sample_seconds: float = 2e-3  # what is timed at once spans so long
     warm_seconds: float = WARM_SECONDS  # a contestant runs so long, once at least, before it is
     runs: int = RUNS_PER_WAKE  # timed so many times, of which the median counts
+    # Of a contestant that takes long fewer are timed, so that they take no longer than this.
+    timed_seconds: float | None = None
     imports: Sequence[str] = ()  # modules of every process, for the backends that they register
     # Where processes come from and go back to; without it they are started here and killed.
     spares: SpareWorkers | None = None
@@ -150,6 +152,7 @@ class _Course:
         }
         self._workers: dict[str, WorkerProcess] = {}
         self._numbers: dict[str, int] = {}  # runs that are timed at once
+        self._runs: dict[str, int] = {}  # so many times a wake
         self._run_seconds: dict[str, float] = {}  # at the opening, by the wall clock
 
     def open(self, contestants: Sequence[Contestant]) -> None:
@@ -174,7 +177,9 @@ class _Course:
         self._run_seconds[name] = opened["wall_seconds"]
         self.results[name].memory_bytes = opened["memory_bytes"]
         seconds = max(opened["seconds"], 1e-7)
-        self._numbers[name] = max(1, math.ceil(self._options.sample_seconds / seconds))
+        number = self._numbers[name] = max(1, math.ceil(self._options.sample_seconds / seconds))
+        timed = (self._options.timed_seconds or math.inf) / (number * seconds)
+        self._runs[name] = max(1, int(min(timed, self._options.runs)))
         self._ask(name, "outputs", {"file": file}, seconds=self._limit(name, 1))
         if name in self._workers:
             with np.load(file, allow_pickle=False) as outputs:
@@ -205,10 +210,10 @@ class _Course:
 
     def _sample(self, name: str) -> float | None:
         """Return the median of one wake, or None when it failed."""
-        options, number = self._options, self._numbers[name]
-        warm_seconds = options.warm_seconds
-        wake = {"runs": options.runs, "number": number, "warm_seconds": warm_seconds}
-        allowed = warm_seconds + self._limit(name, (options.runs + 1) * number)
+        runs, number = self._runs[name], self._numbers[name]
+        warm_seconds = self._options.warm_seconds
+        wake = {"runs": runs, "number": number, "warm_seconds": warm_seconds}
+        allowed = warm_seconds + self._limit(name, (runs + 1) * number)
         seconds = self._ask(name, "time", wake, seconds=allowed)
         if seconds is None:
             return None

@@ -50,7 +50,8 @@ class RoundOptions:
     early_end: EarlyEnd | None = None
     stays: Sequence[str] = ()  # never go for being slow
     further: Further | None = None
-    seconds: float = math.inf  # after which no round begins but the first
+    seconds: float = math.inf  # after which no round begins but the least
+    least_rounds: int = 1
     on_round: Callable[[int, int], None] | None = None  # (done, rounds) before the first and after
 
 
@@ -111,7 +112,7 @@ def run_rounds(
 
     def run_to_goal(until: float) -> None:
         nonlocal done
-        while done < goal and (done == 0 or clock() < until):
+        while done < goal and (done < options.least_rounds or clock() < until):
             state.run_one()
             done += 1
             if options.give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:

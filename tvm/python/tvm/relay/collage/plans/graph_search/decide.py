@@ -8,10 +8,12 @@ A plan's samples are paired by round with the best one's, so a slow spell that h
 |---|---|
 | surely slower (99.99 %), and by more than 1 %  | slower  |
 | surely (95 %) at most 2 % slower               | as good |
+| at most 1 % slower, in 15 rounds or more       | as good |
 | anything else                                  | open    |
 
 While a plan is open that would ship if it were as good, there are more rounds. When these end, an
-open plan counts as good up to 2 %.
+open plan counts as good up to 2 %. Rounds that only tell plans apart within 1 % would cost more
+than that is worth, so the third row ends them: the simplest ships.
 
 Assumptions. Rounds are independent draws; a process keeps what it drew at its start (addresses of
 its memory), so equal plans differ by up to 1 % however often they run. The verdict "slower" takes
@@ -28,6 +30,7 @@ from typing import Any, NamedTuple
 import tvm
 
 from ...costs.cost import Cost, CostStatus
+from ...costs.statistics import fewest_samples
 from ...errors import OptionError
 from ...measure.race.comparison import Comparison, paired_ratio
 from ...options.named import joined, option
@@ -39,6 +42,8 @@ NO_DIFFERENCE = 1.01
 MOST_SLOWER = 1.02
 _SURELY_SLOWER = 0.9999
 _SURELY_CLOSE = 0.95
+# The fewest rounds in which a plan can be surely slower, and the guard's first look at them.
+ROUNDS_TO_TELL = fewest_samples(_SURELY_SLOWER)
 
 SLOWER, AS_GOOD, OPEN = "slower", "as good", "open"
 
@@ -49,6 +54,9 @@ def verdict(plan: Sequence[float], best: Sequence[float]) -> str:
     value, low, _ = paired_ratio(plan, best, _SURELY_SLOWER)
     if low > 1 and value > NO_DIFFERENCE:
         return SLOWER
+    is_enough = min(len(plan), len(best)) >= ROUNDS_TO_TELL
+    if is_enough and value <= NO_DIFFERENCE:
+        return AS_GOOD
     return AS_GOOD if paired_ratio(plan, best, _SURELY_CLOSE).high <= MOST_SLOWER else OPEN
 
 

@@ -23,19 +23,20 @@ from ...errors import OriginalError
 from ...machine.cpu_lock import cpus_for_building
 from ...measure.race.comparison import ORIGINAL, Comparison
 from ...measure.race.race import RaceOptions
-from ...measure.race.rounds import Further
+from ...measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Further
 from ...messages.progress import waiting
 from ...options import CollageOptions, GuardOptions
 from ..sample_inputs import ADVICE
 from .decide import Limits, in_question, may_ship, simplest_first
-from .libraries import EndToEnd, GuardUnavailable
+from .libraries import EndToEnd, GuardUnavailable, Linked, Scratch
 
 _logger = logging.getLogger(__name__)
 
-# A plan that is surely so many times slower than the best runs in no more rounds: it cannot ship,
-# and the slowest plans take most of a round. Six rounds tell how slow it is well enough to read.
-GIVE_UP_RATIO = 1.25
-
+# A plan that is surely (95 %) so many times slower than the best runs in no more rounds: it cannot
+# ship, and slow plans take most of a round. Six rounds tell how slow it is well enough to read.
+GIVE_UP_RATIO = 1.05
+# Long runs are timed for so long in a wake, at least once: they tell more in other rounds.
+TIMED_SECONDS = 0.06
 
 # Failures of a plan that builds, which other inputs may not cause.
 _RAN_BADLY = (CostStatus.CRASHED, CostStatus.RUN_FAILED, CostStatus.TIMEOUT)
@@ -80,7 +81,7 @@ def guard(
     ``reference`` is the plan whose outputs are right where ``how`` has no truth (the next simplest
     that runs stands in for it); ``failed`` are plans that could not be made, for the report;
     ``same_as`` maps plans to equal ones, which are built and measured for them. A plan that trades
-    accuracy is nobody's reference.
+    accuracy is nobody's reference. What ``how`` knows of an earlier race is not done again.
     Raises what ``how.opened`` raises, OptionError when all that run are over the limits,
     OriginalError when no plan is right and the reference's outputs differ from the truth, or any
     plan's where the import was not compared with it, and GuardUnavailable when no plan builds or
@@ -88,39 +89,33 @@ def guard(
     """
     same_as, on_step = same_as or {}, how.on_step
     plans = {name: module for name, module in plans.items() if name not in same_as}
+    # The reference says what is right where nobody else does.
+    is_judge = () if how.truth else (reference,)
+    behind = {n: each for n, each in how.far_behind.items() if n in plans and n not in is_judge}
+    raced = {name: module for name, module in plans.items() if name not in behind}
     order = simplest_first(plans)
     with how.opened(plans[reference]) as scratch:
-        with cpus_for_building(waiting(on_step, 0, len(plans))):
+        with cpus_for_building(waiting(on_step, 0, len(raced))):
             files, failures, libraries = how.make_files(
-                plans,
+                raced,
                 scratch.folder,
-                lambda name, done: on_step(f"building plan {name}", done, len(plans)),
+                lambda name, done: on_step(f"building plan {name}", done, len(raced)),
             )
-        sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
         failures += [Comparison(name, cost) for name, cost in (failed or {}).items()]
         if not libraries:
             reasons = _reasons(failures)
             raise GuardUnavailable(f"no plan builds for the {how.executor} executor ({reasons})")
-        tolerance = how.tolerance(plans[reference])
-        errors, remarks = accuracy.limits(plans, how.accuracy_budget, tolerance)
-        references = [reference, *(name for name in order if name != reference)]
-        comparisons = how.compare(
-            files,
-            scratch,
-            [name for name in references if name in libraries and name not in remarks],
-            {name: errors[name] for name in libraries},
-            RaceOptions(
-                rounds=options.rounds,
-                give_up_ratio=GIVE_UP_RATIO,
-                further=Further(
-                    functools.partial(in_question, simplest_first=order), options.seconds
-                ),
-                on_round=lambda done, goal: on_step("measuring", done, goal),
-                on_wait=waiting(on_step, 0, options.rounds),
-            ),
+        race = RaceOptions(
+            rounds=options.rounds,
+            seconds=options.seconds,
+            least_rounds=ROUNDS_BEFORE_GIVING_UP,
+            give_up_ratio=GIVE_UP_RATIO,
+            timed_seconds=TIMED_SECONDS,
+            further=Further(functools.partial(in_question, simplest_first=order), options.seconds),
+            on_round=lambda done, goal: on_step("measuring", done, goal),
+            on_wait=waiting(on_step, 0, options.rounds),
         )
-    judged = [of_trader(item, remarks.get(item.name)) for item in comparisons]
-    judged = [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
+        judged = raced_plans(raced, files, how, scratch=scratch, reference=reference, race=race)
     comparisons = Limits(options.memory_mb, options.library_mb).keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
@@ -136,21 +131,50 @@ def guard(
         slow = [name for name, status in ran.items() if status == CostStatus.TIMEOUT]
         text = "; ".join(filter(None, (str(error), advice)))
         raise GuardUnavailable(text, set(ran) - set(slow)) from error
+    comparisons += behind.values()
+    libraries |= dict.fromkeys(behind)
     library = None if how.ship else libraries[winner]  # None of a fork's
     own = {name: name for name in libraries}
     own |= {name: other for name, other in same_as.items() if other in libraries}
-    kept = _Libraries({name: plans[name] for name in libraries}, own, how, kept=(winner, library))
+    kept = Libraries({name: plans[name] for name in libraries}, own, how, kept=(winner, library))
     used = {item.name: item for item in comparisons}[winner].reference
     wanted = ORIGINAL if how.truth else reference
-    unverified = _why_unverified(comparisons, winner, used, wanted=wanted, advice=advice)
+    unverified = why_unverified(comparisons, winner, used, wanted=wanted, advice=advice)
     if unverified:
         _logger.warning("plan %s ships, but %s", winner, unverified)
     return GuardResult(
-        _with_equals(comparisons, same_as), winner, kept, reference=used, unverified=unverified
+        with_equals(comparisons, same_as), winner, kept, reference=used, unverified=unverified
     )
 
 
-def _with_equals(comparisons: Iterable[Comparison], same_as: Mapping[str, str]) -> list[Comparison]:
+def raced_plans(
+    plans: Mapping[str, tvm.IRModule],
+    files: Mapping[str, Linked],
+    how: EndToEnd,
+    *,
+    scratch: Scratch,
+    reference: str,
+    race: RaceOptions,
+) -> list[Comparison]:
+    """Return the comparisons of the plans that have files, best first: whose outputs are wrong, by
+    the truth or by those of the reference or of the next simplest, has failed."""
+    errors, remarks = accuracy.limits(
+        plans, how.accuracy_budget, how.tolerance(plans[reference])
+    )
+    references = [reference, *(name for name in simplest_first(plans) if name != reference)]
+    comparisons = how.compare(
+        files,
+        scratch,
+        [name for name in references if name in files and name not in remarks],
+        {name: errors[name] for name in files},
+        race,
+    )
+    judged = [of_trader(item, remarks.get(item.name)) for item in comparisons]
+    sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
+    return [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
+
+
+def with_equals(comparisons: Iterable[Comparison], same_as: Mapping[str, str]) -> list[Comparison]:
     """Return comparisons with further plans, each equal to the plan that it maps to and shown
     behind it."""
     rows = []
@@ -194,7 +218,7 @@ def _reasons(comparisons: Iterable[Comparison]) -> str:
     return "; ".join(f"{', '.join(names)}: {why}" for why, names in plans.items())
 
 
-def _why_unverified(
+def why_unverified(
     comparisons: Iterable[Comparison], winner: str, used: str | None, wanted: str, advice: str
 ) -> str:
     """Return what the winner's outputs lack of a comparison with those of the wanted reference;
@@ -211,7 +235,7 @@ def _why_unverified(
     return f"its outputs were compared with {against}: plan {wanted} gave none ({reason})"
 
 
-class _Libraries(Mapping):
+class Libraries(Mapping):
     """Libraries by plan, of equal plans the same: one is kept, once it is there, the others are
     built again; in the guard's PassContext."""
 

@@ -22,12 +22,12 @@ from ...compile.module_check import open_inputs, shapes_text
 from ...costs.cost import Cost, CostStatus
 from ...errors import MachineError
 from ...exec.arrays import save_arrays, sets_of
-from ...exec.forks import run_in_forks
+from ...exec.forks import run_in_forks, run_side_by_side
 from ...exec.launch import make_scratch
 from ...exec.machine_fault import blaming_the_compiler, machine_errors
-from ...exec.reply import Unsupported
+from ...exec.reply import Reply, Unsupported
 from ...exec.spent import phase
-from ...exec.time_limit import BUILT, NO_LIMIT, TimeLimit
+from ...exec.time_limit import BUILT, FIRST_ANSWER, NO_LIMIT, TimeLimit
 from ...machine.compiler import require_compiler
 from ...measure.outputs.tolerance import output_tolerance
 from ...measure.race.comparison import Comparison, RightOutputs, compared
@@ -70,6 +70,13 @@ class Inputs(NamedTuple):
         return sets_of(self.arrays, self.sets)
 
 
+class Linked(NamedTuple):
+    """A plan's library as a file; `weights` says where its weights are if they are elsewhere."""
+
+    library: str
+    weights: str = ""
+
+
 class Truth(NamedTuple):
     """Right outputs on these inputs."""
 
@@ -82,6 +89,11 @@ class Truth(NamedTuple):
 
 
 Comparer = Callable[[Sequence[Contestant], RightOutputs, RaceOptions], list[Comparison]]
+
+
+def _none_at_hand(module: tvm.IRModule) -> Linked | None:
+    """Return None: no file of an equal plan is at hand."""
+    return None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +126,10 @@ class EndToEnd:
     truth: Truth | None = None  # what the outputs are to be, and on which inputs
     # inputs -> outputs that were computed with 64 bits, or None; asked where outputs differ
     exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
+    # module -> the file of an equal one that was built in the same way before, None for none
+    at_hand: Callable[[tvm.IRModule], Linked | None] = _none_at_hand
+    # plans that an earlier race found too slow to ship, as they are told of: they are not raced
+    far_behind: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
 
     def inputs_of(self, reference: tvm.IRModule) -> Inputs:
         """Return the inputs of a plan. GuardUnavailable when they cannot be made up."""
@@ -160,14 +176,25 @@ class EndToEnd:
         weights: SharedWeights | None = None,
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
         """Make files by plan, a failed comparison for each plan that has none, and the libraries,
-        None for one that a fork has built.
+        None for one that a fork has built, or that is at hand as a file.
 
         weights: where those of all plans go, which are in each file otherwise.
         """
+        found = {name: self.at_hand(module) for name, module in plans.items()}
+        files = {name: file for name, file in found.items() if file is not None}
+        missing = {name: module for name, module in plans.items() if name not in files}
         if self.limit.is_set and weights is None:
-            return self._make_in_forks(plans, folder, on_plan)
-        files, failures, libraries = {}, [], {}
-        for index, (name, module) in enumerate(plans.items()):
+            order = by_operators(missing)
+            tasks = self._tasks({name: missing[name] for name in order}, folder)
+
+            def seconds(left: int) -> float:
+                # What a plan leaves of its share of the time is for those behind it.
+                return self.limit.left(BUILT) / left
+
+            made, failures = _made(run_in_forks(tasks, seconds, on_plan))
+            return files | made, failures, dict.fromkeys(files | made)
+        failures, libraries = [], dict.fromkeys(files)
+        for index, (name, module) in enumerate(missing.items()):
             on_plan(name, index)
             file = os.path.join(folder, f"plan_{index}.so")
             try:
@@ -208,9 +235,35 @@ class EndToEnd:
         except Exception as error:
             raise _NotMadeError(describe(error)) from error
 
-    def _make_in_forks(
-        self, plans: Mapping[str, tvm.IRModule], folder: str, on_plan: Callable[[str, int], None]
-    ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
+    def make_side_by_side(
+        self,
+        plans: Mapping[str, tvm.IRModule],
+        folder: str,
+        on_plan: Callable[[str, int], None],
+        *,
+        at_once: int,
+        patience: float,
+        unawaited: Collection[str],
+    ) -> tuple[dict[str, Linked], list[Comparison]]:
+        """Make files by plan in so many forks at once, and a failed comparison for each plan that
+        has none. A plan that nobody waits for, as run_side_by_side has it, has neither."""
+        order = sorted(by_operators(plans), key=lambda name: name in unawaited)
+        tasks = self._tasks({name: plans[name] for name in order}, folder)
+        replies = run_side_by_side(
+            tasks,
+            at_once,
+            seconds=self.limit.left(FIRST_ANSWER),
+            patience=patience,
+            unawaited=unawaited,
+            on_task=on_plan,
+        )
+        return _made(replies)
+
+    def _tasks(
+        self, plans: Mapping[str, tvm.IRModule], folder: str
+    ) -> dict[str, Callable[[], dict[str, Any]]]:
+        """Return tasks for forks that make a plan each."""
+
         def make(name: str, place: str) -> dict[str, Any]:
             os.mkdir(place)
             here = dataclasses.replace(self, limit=NO_LIMIT)
@@ -220,25 +273,10 @@ class EndToEnd:
                 "failures": [item.cost.to_json() for item in failures],
             }
 
-        # The less TVM has to compile the sooner: what a plan leaves of its share of the time is for
-        # those behind it.
-        order = sorted(plans, key=lambda name: len(operator_calls(plans[name]["main"])))
-        tasks = {
+        return {
             name: functools.partial(make, name, os.path.join(folder, f"plan_{index}"))
-            for index, name in enumerate(order)
+            for index, name in enumerate(plans)
         }
-        replies = run_in_forks(tasks, lambda left: self.limit.left(BUILT) / left, on_plan)
-        files, failures = {}, []
-        for name, reply in replies.items():
-            if reply.type == MachineError.__name__:
-                raise MachineError(reply.message)
-            costs = [Cost.failed(CostStatus.COMPILE_FAILED, reply.message)]
-            if reply.outcome == "ok":
-                costs = [Cost.from_json(fields) for fields in reply.value["failures"]]
-                for file in reply.value["files"]:
-                    files[name] = Linked(*file)
-            failures += [Comparison(name, cost) for cost in costs]
-        return files, failures, dict.fromkeys(files)
 
     def compare(
         self,
@@ -263,18 +301,34 @@ class EndToEnd:
         ]
         options = dataclasses.replace(options, seed=self.seed, imports=self.imports)
         if self.limit.is_set:
-            options = dataclasses.replace(options, seconds=max(0.0, self.limit.left()))
+            seconds = min(options.seconds, max(0.0, self.limit.left()))
+            options = dataclasses.replace(options, seconds=seconds, least_rounds=1)
         right = RightOutputs(
             references=references, rtol=limits, truth=scratch.truth, exact=scratch.exact
         )
         return (self.comparer or compared)(contestants, right, options)
 
 
-class Linked(NamedTuple):
-    """A plan's library as a file; `weights` says where its weights are if they are elsewhere."""
+def by_operators(plans: Mapping[str, tvm.IRModule]) -> list[str]:
+    """Return the names of plans in the order of building: the less TVM has to compile the sooner,
+    so that what is quick does not wait for what is not."""
+    return sorted(plans, key=lambda name: len(operator_calls(plans[name]["main"])))
 
-    library: str
-    weights: str = ""
+
+def _made(replies: Mapping[str, Reply]) -> tuple[dict[str, Linked], list[Comparison]]:
+    """Return the files that forks made, by plan, and the failures of others. MachineError where
+    the machine is at fault."""
+    files, failures = {}, []
+    for name, reply in replies.items():
+        if reply.type == MachineError.__name__:
+            raise MachineError(reply.message)
+        costs = [Cost.failed(CostStatus.COMPILE_FAILED, reply.message)]
+        if reply.outcome == "ok":
+            costs = [Cost.from_json(fields) for fields in reply.value["failures"]]
+            for file in reply.value["files"]:
+                files[name] = Linked(*file)
+        failures += [Comparison(name, cost) for cost in costs]
+    return files, failures
 
 
 @dataclasses.dataclass(frozen=True)

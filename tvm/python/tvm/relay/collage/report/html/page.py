@@ -73,6 +73,8 @@ def plans_note(report: Report) -> str:
         if any(row.seconds is not None for row in report.plans)
         else report.guard_skipped or "No plan was measured end to end."
     )
+    if report.ended_early:
+        text += f" Ended early: {report.ended_early}."
     if report.unverified:
         text += f" Not verified: {report.unverified}"
     return text + (f" Of the original: {report.original.summary}." if report.original else "")
