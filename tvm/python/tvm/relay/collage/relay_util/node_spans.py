@@ -22,7 +22,8 @@ _SOURCE = "collage.node"
 
 
 def stamp_nodes(mod: tvm.IRModule) -> tvm.IRModule:
-    """Return the module with the node of each call of its main function in the call's span."""
+    """Return the module with the node of each call of its main function in the call's span, beside
+    what was there: what the model's file calls it."""
     main = mod["main"]
     if not is_open_function(main):
         return mod
@@ -36,6 +37,8 @@ def stamp_nodes(mod: tvm.IRModule) -> tvm.IRModule:
         if isinstance(expr, relay.Call):
             line = number[key_of(expr)]
             span = tvm.ir.base.Span(source, line, line, 0, 0)
+            if expr.span is not None:
+                span = tvm.ir.base.SequentialSpan([span, expr.span])
             made = relay.expr.CallWithFields(made, None, None, None, None, None, span)
         new[key_of(expr)] = made
     result = mod.clone()

@@ -30,6 +30,7 @@ from ...exec.spent import phase
 from ...exec.time_limit import BUILT, FIRST_ANSWER, NO_LIMIT, TimeLimit
 from ...machine.compiler import require_compiler
 from ...measure.outputs.tolerance import output_tolerance
+from ...measure.profiler.plan_kernels import recorded_kernels
 from ...measure.race.comparison import Comparison, RightOutputs, compared
 from ...measure.race.race import Contestant, RaceOptions
 from ...messages.foreign import describe, last_line
@@ -75,6 +76,8 @@ class Linked(NamedTuple):
 
     library: str
     weights: str = ""
+    # PlanKernels as JSON, in the order of the executor; none where nobody recorded them
+    kernels: Sequence[dict[str, Any]] = ()
 
 
 class Truth(NamedTuple):
@@ -113,6 +116,9 @@ class EndToEnd:
     # measures them, as `compared` does, which is the default
     comparer: Comparer | None = None
     is_here: bool = False  # whether they are measured on this machine
+    # whether a plan's file tells which operators its kernels compute: then the modules are of one
+    # that was stamped (relay_util/node_spans.py)
+    records_kernels: bool = False
     # module -> a library of the same code as it is deployed, where those of ``build`` are for files
     # alone
     ship: Callable[[tvm.IRModule], Any] | None = None
@@ -198,20 +204,27 @@ class EndToEnd:
             on_plan(name, index)
             file = os.path.join(folder, f"plan_{index}.so")
             try:
-                library = self._library_of(name, module)
-                files[name] = self._linked(name, library, file, weights=weights)
+                library, kernels = self._library_of(name, module)
+                made = self._linked(name, library, file, weights=weights)
+                files[name] = made._replace(kernels=kernels)
                 libraries[name] = library
             except _NotMadeError as error:
                 cost = Cost.failed(CostStatus.COMPILE_FAILED, str(error))
                 failures.append(Comparison(name, cost))
         return files, failures, libraries
 
-    def _library_of(self, name: str, module: tvm.IRModule) -> Any:
-        """Build a plan's library; _NotMadeError for one that does not build, which loses, no
-        more."""
+    def _library_of(self, name: str, module: tvm.IRModule) -> tuple[Any, list[dict[str, Any]]]:
+        """Build a plan's library; return it and its kernels, none where they are not recorded.
+        _NotMadeError for one that does not build, which loses, no more."""
+        recorded = recorded_kernels(module) if self.records_kernels else contextlib.nullcontext([])
         try:
-            with machine_errors(f"plan {name} cannot be built"), phase("build"), interrupts_kept():
-                return self.build(module)
+            with (
+                machine_errors(f"plan {name} cannot be built"),
+                phase("build"),
+                interrupts_kept(),
+                recorded as kernels,
+            ):
+                return self.build(module), [dataclasses.asdict(each) for each in kernels]
         except (MemoryError, MachineError):
             raise
         except Exception as error:
