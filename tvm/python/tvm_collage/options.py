@@ -122,7 +122,9 @@ class OptionTable:
         True, _ANY, "measure the plan whole beside each backend alone, ship the fastest"
     )
     guard_rounds: int = _row(
-        15, _COUNT, "interleaved rounds of the guard, and up to 8 times as many where plans are close"
+        15,
+        _COUNT,
+        "interleaved rounds of the guard, and up to 8 times as many where plans are close",
     )
     guard_seconds: float = _row(
         8.0, _SECONDS, "time for all rounds of the guard but the first six, in seconds"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import tvm
+from tvm_collage.words import Effort
 
 from .backends.accuracy import check_budget, traders_in, without_traders
 from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host_alone
@@ -24,6 +25,7 @@ from .compile.module_check import check_is_module, check_module
 from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .estimators.kernel_choice import choose_kernels
+from .estimators.profiles import Profiles
 from .estimators.session import Session, open_session, own_backend_modules
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
@@ -41,6 +43,7 @@ from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
 from .plans.placement.replay import apply_placement, check_placement
+from .plans.profiled import profiles_of
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
@@ -55,6 +58,7 @@ from .plans.whole_plans import (
 )
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
+from .relay_util.node_spans import stamp_nodes
 from .report.make import wanted_costs
 from .report.tables import costs_text
 from .result import Result
@@ -205,8 +209,11 @@ def _searched(request: Request, first: FirstAnswer) -> Result:
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
+        profiles = None
+        if options.searching.effort != Effort.EXHAUSTIVE:
+            profiles = profiles_of(request, first, session)
         try:
-            found = _place_operators(request, session)
+            found = _place_operators(request, session, profiles)
         except TimeIsUpError as error:
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
@@ -257,7 +264,7 @@ def _prepared(
 
     def module(is_simplified: bool = True) -> tuple[tvm.IRModule, bool]:
         made = prepare(mod, params, host, opt_level=level, is_simplified=is_simplified)
-        return made, is_simplified
+        return stamp_nodes(made), is_simplified
 
     if placement:
         return module(placement.made_with.is_simplified)
@@ -299,7 +306,9 @@ def _replay(
     )
 
 
-def _place_operators(request: Request, measuring: Session) -> OpLevel:
+def _place_operators(
+    request: Request, measuring: Session, profiles: Profiles | None
+) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = request.options, request.targets, request.plans
     if options.measure_kernels and measuring.runner.is_here:
@@ -319,7 +328,7 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
         ) as session,
         request.clock.phase("partition"),
     ):
-        estimator, run = CostEstimator(session), session.tuning_run
+        estimator, run = CostEstimator(session, profiles), session.tuning_run
         if options.guard:  # a search of whole plans needs it too
             estimator.replans = {}
         if not targets.external:

@@ -21,6 +21,7 @@ from tvm.relay.collage.messages.progress import (
     JsonLines,
     ProgressView,
     TextLines,
+    best_so_far,
     make_view,
     one_step,
     phase,
@@ -61,6 +62,23 @@ def lines_of(view_class, drive, *arguments):
     clock, stream = Clock(), io.StringIO()
     drive(view_class(stream), clock, *arguments)
     return stream.getvalue().splitlines()
+
+
+def guarding(view, clock):
+    with phase("guard", view, clock) as running:
+        clock.now += 11.0
+        running.update(6, 15, "measuring, 6/15", {"step": "measuring", "done": 6, "total": 15})
+
+
+@pytest.mark.parametrize("drive", [measuring, guarding])
+def test_the_best_so_far_is_told_with_each_state(drive):
+    with best_so_far("dnnl", 3.8e-3):
+        lines = [json.loads(line) for line in lines_of(JsonLines, drive)]
+        texts = lines_of(TextLines, drive) if drive is guarding else []
+    assert lines and all(line["best"] == {"plan": "dnnl", "seconds": 3.8e-3} for line in lines)
+    assert [errors(SCHEMA, line) for line in lines] == [[]] * len(lines)
+    assert all("; best so far: dnnl, 3.8 ms, 11 s" in text for text in texts)
+    assert all("best" not in json.loads(line) for line in lines_of(JsonLines, drive))
 
 
 def test_json_lines_after_the_first_second():

@@ -25,7 +25,7 @@ from ..machine.cpu_lock import cpus_for_building
 from ..measure.race.comparison import ORIGINAL, Comparison
 from ..measure.race.race import RaceOptions
 from ..measure.race.rounds import EarlyEnd
-from ..messages.progress import OnStep, best_so_far, steps, waiting
+from ..messages.progress import best_so_far, steps, waiting
 from .graph_search import EndToEnd, GuardResult, GuardUnavailable, choose
 from .graph_search.decide import Limits, simplest_first
 from .graph_search.guard import TIMED_SECONDS, Libraries, raced_plans, why_unverified, with_equals
@@ -174,9 +174,7 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
         on_round=lambda done, goal: on_step("measuring", done, goal),
         on_wait=waiting(on_step, 0, ROUNDS),
     )
-    comparisons = raced_plans(
-        modules, files, how, scratch=scratch, reference=TVM_ALONE, race=race
-    )
+    comparisons = raced_plans(modules, files, how, scratch=scratch, reference=TVM_ALONE, race=race)
     limits = Limits(request.options.guarding.memory_mb, request.options.guarding.library_mb)
     raced = _judged(comparisons, limits, modules, how=how, scratch=scratch, failures=failures)
     if raced is None:

@@ -2,6 +2,7 @@
 """Interleaved comparison of contestants on a virtual clock."""
 
 import collections
+import dataclasses
 import functools
 import math
 import os
@@ -219,27 +220,49 @@ def test_a_slow_contestant_has_time_in_proportion_to_its_first_run():
     assert results[0].cost.is_usable, results[0].cost
 
 
+class FakeSpares:
+    """Workers that say what a run took, and note what they were asked and what that may take."""
+
+    def __init__(self, seconds, wall_seconds):
+        self.opened = {"seconds": seconds, "wall_seconds": wall_seconds, "memory_bytes": 0}
+        self.pid, self.asked, self.allowed = os.getpid(), {}, {}
+
+    def take(self, options):
+        return self
+
+    def give(self, options, worker):
+        pass
+
+    def call(self, command, arguments, seconds):
+        self.asked[command], self.allowed[command] = arguments, seconds
+        if command == "outputs":
+            np.savez(arguments["file"], output_0=np.zeros(1))
+        return Reply("ok", {"open": self.opened, "time": [1.0] * 3}.get(command))
+
+
 def test_a_request_may_take_so_many_times_what_its_runs_took_by_the_wall_clock():
     """Whose own clock tells of a fourth of a run takes four times as long."""
-    allowed = {}
-
-    class Worker:
-        pid = os.getpid()
-
-        def call(self, command, arguments, seconds):
-            allowed[command] = seconds
-            if command == "outputs":
-                np.savez(arguments["file"], output_0=np.zeros(1))
-            opened = {"seconds": 1.0, "wall_seconds": 4.0, "memory_bytes": 0}
-            return Reply("ok", {"open": opened, "time": [1.0] * 3}.get(command))
-
-    class Spares:
-        take = staticmethod(lambda options: Worker())
-        give = staticmethod(lambda options, worker: None)
-
-    found = race([contestant("a")], Options(rounds=2, spares=Spares, run_timeout=10.0, runs=3))
+    spares = FakeSpares(1.0, 4.0)
+    found = race([contestant("a")], Options(rounds=2, spares=spares, run_timeout=10.0, runs=3))
     assert found["a"].seconds == [1.0, 1.0]
+    allowed = spares.allowed
     assert allowed["outputs"] == 10.0 + 5 * 4.0 and allowed["time"] == 10.0 + 5 * 4 * 4.0
+
+
+@pytest.mark.parametrize(
+    "seconds, timed_seconds, runs, number",
+    [
+        (0.045, 0.1, 2, 1),
+        (0.2, 0.1, 1, 1),
+        (1e-3, 0.1, 3, 3),  # a sample of short runs counts as one
+        (0.2, None, 3, 1),
+    ],
+)
+def test_of_long_runs_fewer_are_timed_in_a_wake(seconds, timed_seconds, runs, number):
+    spares = FakeSpares(seconds, seconds)
+    options = Options(rounds=1, spares=spares, timed_seconds=timed_seconds)
+    race([contestant("a")], dataclasses.replace(options, runs=3, sample_seconds=2.5e-3))
+    assert (spares.asked["time"]["runs"], spares.asked["time"]["number"]) == (runs, number)
 
 
 def test_modules_of_ones_own_are_imported_before_the_contestants_start():

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,6 +26,8 @@ from ...files.records import read_json
 from ...relay_util.external import TVM_BACKEND, is_external_function
 from ...relay_util.node_spans import node_of
 from ...relay_util.walk import nodes_of, operator_calls
+
+_logger = logging.getLogger(__name__)
 
 # It makes each call anew without its span, and does nothing without control flow.
 _DROPS_SPANS = "ToBasicBlockNormalForm"
@@ -74,10 +77,15 @@ class _Recorder:
         return info.name != _DROPS_SPANS or bool(nodes_of(mod, *_CONTROL_FLOW))
 
     def run_after_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
-        if info.name == "FuseOps":
+        if info.name != "FuseOps":
+            return
+        try:
             calls = nodes_of(mod["main"].body, relay.Call)
             found = [self._kernel_of(call.op) for call in calls]
-            self.kernels[:] = [kernel for kernel in found if kernel is not None]
+        except Exception as error:  # noqa: BLE001 - a plan is built whoever looks on
+            _logger.warning("which operators the kernels compute is not known: %s", error)
+            found = []
+        self.kernels[:] = [kernel for kernel in found if kernel is not None]
 
     def _kernel_of(self, callee: relay.Expr) -> PlanKernel | None:
         function: Any = callee

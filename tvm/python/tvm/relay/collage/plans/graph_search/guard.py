@@ -158,9 +158,7 @@ def raced_plans(
 ) -> list[Comparison]:
     """Return the comparisons of the plans that have files, best first: whose outputs are wrong, by
     the truth or by those of the reference or of the next simplest, has failed."""
-    errors, remarks = accuracy.limits(
-        plans, how.accuracy_budget, how.tolerance(plans[reference])
-    )
+    errors, remarks = accuracy.limits(plans, how.accuracy_budget, how.tolerance(plans[reference]))
     references = [reference, *(name for name in simplest_first(plans) if name != reference)]
     comparisons = how.compare(
         files,

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each backend alone is run once more with a profile, by which the search foresees costs.
+
+The libraries are those of the first answer. A backend whose profile fails has none, and its costs
+are asked for as if nothing were known of them.
+Precondition: the prepared module is stamped (relay_util/node_spans.py), and the first answer's files
+tell their kernels. Test: plans/test_profiled.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+
+import tvm
+
+from ..candidate.inputs import describe_inputs
+from ..estimators.calibration import SHARES
+from ..estimators.profiles import Profiles
+from ..estimators.session import Session
+from ..exec.pool import Job
+from ..exec.resolve import path_of
+from ..measure.profiler.operator_times import OperatorTimes, profile_operators
+from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
+from ..messages.progress import steps
+from ..relay_util.external import TVM_BACKEND
+from .first_answer import FirstAnswer
+from .graph_search.libraries import Linked
+from .names import TVM_ALONE
+from .request import Request
+
+_logger = logging.getLogger(__name__)
+
+# Of the runs of one backend, and of all that a worker may take for it.
+_BUDGET_SECONDS, _LIMIT_SECONDS = 1.0, 60.0
+
+
+def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profiles | None:
+    """Return the profiles of the backends whose files are there; None where there is none, or no
+    plan to beat."""
+    backends = {target.kind.name: target.kind.name for target in request.targets.external}
+    files = {
+        backend: first.files[plan]
+        for plan, backend in {TVM_ALONE: TVM_BACKEND, **backends}.items()
+        if plan in first.files and first.files[plan].kernels
+    }
+    if not files or not first.best:
+        return None
+    calls = calls_with_work(request.prepared)
+    seconds = {}
+    with (
+        request.clock.phase("profiles"),
+        steps("profiles", request.options.progress) as on_step,
+    ):
+        for done, (backend, file) in enumerate(files.items()):
+            on_step(f"profiling {backend}", done, len(files))
+            plan = dataclasses.asdict(PlanCalls(calls, []))
+            times = _times(session, request.prepared, file, plan={**plan, "kernels": file.kernels})
+            if times.reason:
+                _logger.warning("no profile of %s: %s", backend, times.reason)
+            else:
+                seconds[backend] = times.seconds
+            for symbol, reason in times.closed.items():
+                _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
+    return Profiles(seconds, SHARES, rival_seconds=first.seconds) if seconds else None
+
+
+def _times(
+    session: Session, prepared: tvm.IRModule, file: Linked, plan: dict
+) -> OperatorTimes:
+    """Return the profile of a library, which a worker takes."""
+    arguments = {
+        "library": file.library,
+        "build": {"inputs": describe_inputs(prepared), "device": "llvm"},
+        "plan": plan,
+        "seed": session.estimator.options.seed,
+        "budget_seconds": _BUDGET_SECONDS,
+    }
+    call = {"function": path_of(profile_operators), "arguments": arguments}
+    reply, _ = session.estimator.run_measuring(Job("call", call, _LIMIT_SECONDS))
+    if reply.outcome != "ok":
+        return OperatorTimes({}, 0.0, reply.message)
+    return OperatorTimes.from_reply(reply.value)
