@@ -7,10 +7,11 @@ asked.
     python bench/zoo.py --draw 12 --seed 7                      # before and after a larger change
     python bench/zoo.py --depth minutes --models dcgan,resnet50 # what ships, beside the libraries
     python bench/zoo.py --depth hours --nets fsrcnn,espcn       # one backend more at a time
+    python bench/zoo.py --depth effort --draw 20 --seed 7       # seconds and what they lose
 
 seconds: each backend alone beside the libraries. minutes: what ships beside each backend alone and
-the libraries. hours: the same, and what ships with fewer backends. What a net does wrong is a row
-of its record. Docs: docs/bench.md, docs/results.md. Test: bench/test_zoo.py.
+the libraries. hours: the same, and what ships with fewer backends. effort: how long a compile takes
+at each effort, and what ships. What a net does wrong is a row of its record. Docs: docs/bench.md, docs/results.md. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from architectures.nets import NETS, Row
 from harness import arguments, child, records
 from harness.resume import Book, Job, run
 from harness.tables import interval_text, milliseconds, text_table
-from summaries import libraries, mixes
+from summaries import efforts, libraries, mixes
 from trials import trial
 
 KEY = ("net", "size", "batch", "depth")
@@ -52,6 +53,7 @@ class Depth:
     limit: float  # seconds that a net may take, export apart
     backends: str  # in the order in which columns add them
     summary: Callable[[Mapping[str, Any]], str]  # one line of a record
+    totals: Callable[[Sequence[Mapping[str, Any]]], str] = lambda _: ""  # of all records
 
 
 _LIBRARIES, _ALL = "dnnl,onnxruntime,openvino", "dnnl,cblas,onnxruntime,openvino"
@@ -83,6 +85,16 @@ DEPTHS = {
         backends=_ALL,
         summary=mixes.summary_of,
     ),
+    "effort": Depth(
+        "How long does a compile take at each effort, and what does less of it lose?",
+        "trials.efforts:trial",
+        arguments.ROOT / "build/bench/efforts.jsonl",
+        rounds=30,
+        limit=3600.0,
+        backends="dnnl,cblas,mkl,onnxruntime,openvino",
+        summary=efforts.summary_of,
+        totals=efforts.totals,
+    ),
 }
 # Settings that a record's figures depend on.
 _SETTINGS = ("threads", "rounds", "rtol", "backends", "collage")
@@ -104,6 +116,7 @@ def main(given: Sequence[str] | None = None) -> int:
     found = run(jobs, book, summary, budget=options.budget, keep=options.keep)
     for each in found:
         print(table(each), end="")
+    print(DEPTHS[options.depth].totals(found), end="")
     failed = sum(each["failure"] is not None for each in found)
     print(f"{failed} of {len(jobs)} ended early")
     return 0

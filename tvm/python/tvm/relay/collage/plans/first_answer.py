@@ -12,10 +12,13 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
 
+from ..compile.executors import GRAPH
 from ..costs.cost import Cost, CostStatus, format_seconds
 from ..costs.kernel import as_built
 from ..errors import OptionError
@@ -117,7 +120,10 @@ def first_answer(request: Request, how: EndToEnd) -> Iterator[FirstAnswer]:
                     request.clock.phase("first answer"),
                     steps("first answer", options.progress, is_open=True) as on_step,
                 ):
-                    found = _found(request, dataclasses.replace(how, on_step=on_step), held)
+                    here = dataclasses.replace(
+                        how, on_step=on_step, records_kernels=how.executor == GRAPH
+                    )
+                    found = _found(request, here, held)
             except GuardUnavailable as error:
                 _logger.info("there is no first answer: %s", error)
         if found.best:
@@ -182,7 +188,27 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
     rows = with_equals(raced.comparisons, same_as)
     found = dataclasses.replace(built, raced=dataclasses.replace(raced, comparisons=rows))
     on_step(f"best so far: {found.Summary()}", ROUNDS, ROUNDS)
-    return found
+    if TVM_ALONE in files:
+        return found
+    on_step(f"building plan {TVM_ALONE}", ROUNDS, ROUNDS)
+    return dataclasses.replace(found, files={**files, **_tvm_alone(request, how, scratch)})
+
+
+def _tvm_alone(request: Request, how: EndToEnd, scratch: Scratch) -> dict[str, Linked]:
+    """Build TVM alone, which nobody waited for: the guard compares outputs with its own, and its
+    profile says what its kernels take."""
+    folder = os.path.join(scratch.folder, TVM_ALONE)
+    os.mkdir(folder)
+    with cpus_for_building(waiting(how.on_step, ROUNDS, ROUNDS)):
+        files, _ = how.make_side_by_side(
+            {TVM_ALONE: request.plans.modules[TVM_ALONE]},
+            folder,
+            lambda name, done: None,
+            at_once=1,
+            patience=math.inf,
+            unawaited=(),
+        )
+    return files
 
 
 def _judged(

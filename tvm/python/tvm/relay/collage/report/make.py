@@ -123,6 +123,7 @@ def _function(report: FunctionReport, host: str, failed: Mapping[str, str]) -> S
         least_seconds=report.lower_bound_seconds,
         rival_seconds=report.rival_seconds,
         is_beaten=report.is_beaten,
+        below_bounds=report.below_bounds,
         search=report.search,
         cuts=report.cuts,
         parts=tuple(parts),

@@ -116,6 +116,7 @@ class SearchedFunction:
     is_beaten: bool = described(
         "whether the search ended as no plan can be faster than that by what is worth it", False
     )
+    below_bounds: int = described("costs below what was foreseen of them", 0, **_COUNT)
     search: str = described("how the search went")
     cuts: tuple[str, ...] = described("limits that cut candidates")
     parts: tuple[PartGroup, ...] = described("of the op-level plan, equal ones together")

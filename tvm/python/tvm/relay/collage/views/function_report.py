@@ -164,6 +164,7 @@ class FunctionReport:
     lower_bound_seconds: float = 0.0
     rival_seconds: float = 0.0  # of the fastest backend alone, 0 where nobody told
     is_beaten: bool = False  # the search ended since no plan can be faster than that
+    below_bounds: int = 0  # costs that were below what was foreseen or proven of them
     search: str = ""  # one line for people on how the search went
     states_expanded: int = 0
     widest_position: int = 0
