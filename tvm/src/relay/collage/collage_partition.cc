@@ -30,8 +30,7 @@ struct PassOptions {
   static PassOptions Current() {
     const String text = FromPython(CallGlobal("tvm.relay.collage.pass_options"));
     const JsonValue fields = JsonValue::Parse(text);
-    return {fields["merge_parts"].Bool(), fields["time_limit"].Real(),
-            fields["placement"].Text()};
+    return {fields["merge_parts"].Bool(), fields["time_limit"].Real(), fields["placement"].Text()};
   }
 };
 

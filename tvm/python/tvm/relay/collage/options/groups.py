@@ -47,7 +47,7 @@ class PassOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """How long is looked for the plan that ships."""
+    """Limits of how long is looked for the plan that ships."""
 
     effort: Effort
     time_limit: float  # seconds for all of a compile; 0 for no limit
