@@ -17,7 +17,7 @@ BOUNDED: dict[str, Any] = {
     "tvm_max_depth": 4,
     "byoc_max_depth": 4,
     "measure_seconds": 0.05,
-    "search_seconds": 60.0,
+    "time_limit": 60.0,
     "guard_rounds": 10,
     "guard_seconds": 4.0,
 }
@@ -26,7 +26,7 @@ QUICK: dict[str, Any] = {
     "tvm_max_depth": 1,
     "byoc_max_depth": 1,
     "measure_seconds": 0.01,
-    "search_seconds": 90.0,
+    "time_limit": 90.0,
     "guard_rounds": 2,
     "guard_seconds": 0.1,
 }

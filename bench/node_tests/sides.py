@@ -40,7 +40,7 @@ _OPTIONS = {
     "measure_seconds": 0.01,
     "guard_rounds": 3,
     "guard_seconds": 0.3,
-    "search_seconds": 40.0,
+    "time_limit": 40.0,
     "store": "none",
     "progress": "quiet",
 }

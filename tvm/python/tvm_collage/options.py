@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Container
 from typing import Any, NamedTuple
 
-from .words import PROGRESS
+from .words import PROGRESS, Effort
 
 # What values of the type of an option's default are called for users.
 TYPES = {bool: "a bool", int: "an int", float: "a float", str: "a str", list: "a list of str"}
@@ -100,11 +100,17 @@ class OptionTable:
     merge_parts: bool = _row(
         False, _ANY, "join neighbouring parts of one external backend after the search"
     )
-    search_seconds: float = _row(
+    time_limit: float = _row(
         0.0,
         _up_to(_MOST_SECONDS),
-        "seconds for all of a build, without waiting for other searches, after which the best plan "
-        "known ships; 0 means no limit",
+        "seconds for all of a compile, after which the best plan so far ships; 0: no limit",
+    )
+    effort: str = _row(
+        "normal",
+        _one_of(*Effort),
+        "how long is looked for a better mix: quick compares the backends alone and the plan of "
+        "their profiles, normal stops when a mix cannot win, exhaustive proves that the plan is "
+        "the best",
     )
     cost_bounds: bool = _row(
         False, _ANY, "measure this machine's peaks, and ask for no cost that cannot matter by them"

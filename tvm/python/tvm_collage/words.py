@@ -24,11 +24,22 @@ FORMS = {
 }
 PICTURE_FORMS = ("svg", "pdf")
 MOST_BOXES = 20
+# Options that had another name before, in Python and as flags: (then, now). The old name is an
+# error, which tells the new one.
+_RENAMED = (("search_seconds", "time_limit"), ("search-seconds", "time-limit"))
 # Files that tell of a decision, as errors name them.
 DECISIONS = (
     "a library, which `collage compile MODEL -o LIB.so` writes, or the report or placement that it "
     "writes with --report or --save-placement"
 )
+
+
+class Effort(enum.StrEnum):
+    """The lengths to which a build goes to find a better mix of backends; the option `effort`."""
+
+    QUICK = "quick"
+    NORMAL = "normal"
+    EXHAUSTIVE = "exhaustive"
 
 
 class CostStatus(enum.StrEnum):
@@ -81,8 +92,12 @@ class CostKey(NamedTuple):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return which of the names is meant by one that is misspelt; "" where none is near."""
-    return next(iter(difflib.get_close_matches(name, list(names), n=1)), "")
+    """Return which of the names is meant by one that is misspelt, or that is one of old; "" where
+    none is near."""
+    known = list(names)
+    renamed = (name.replace(then, now) for then, now in _RENAMED if then in name)
+    near = (*renamed, *difflib.get_close_matches(name, known, n=1))
+    return next((each for each in near if each in known), "")
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:

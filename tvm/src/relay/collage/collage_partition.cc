@@ -23,15 +23,14 @@ namespace {
 // What the pass itself reads of the options, by their names in options.py.
 struct PassOptions {
   bool merge_parts;
-  double search_seconds;
+  double time_limit;
   std::string placement;  // a file
 
   // Throws TypeError or ValueError for any option of the current PassContext that is wrong.
   static PassOptions Current() {
     const String text = FromPython(CallGlobal("tvm.relay.collage.pass_options"));
     const JsonValue fields = JsonValue::Parse(text);
-    return {fields["merge_parts"].Bool(), fields["search_seconds"].Real(),
-            fields["placement"].Text()};
+    return {fields["merge_parts"].Bool(), fields["time_limit"].Real(), fields["placement"].Text()};
   }
 };
 
@@ -51,7 +50,7 @@ Placement FindPlacement(const ObjectRef& mod, const ObjectRef& compilation_confi
     const TvmBackends backends(*function.imported, targets, estimator);
     if (!began) began = OwnSeconds(backends);
     const auto is_over = [&] {
-      return options.search_seconds > 0 && OwnSeconds(backends) - *began >= options.search_seconds;
+      return options.time_limit > 0 && OwnSeconds(backends) - *began >= options.time_limit;
     };
     const auto plan = std::make_shared<const FunctionPlan>(Plan(graph, backends, is_over, clock));
     clock->Enter("deploy");

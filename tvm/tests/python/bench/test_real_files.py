@@ -231,7 +231,7 @@ def test_a_name_that_the_table_lacks_is_said(capsys):
 
 CONDITIONS = {
     "machine": {"cpu": "A CPU", "cores": 2},
-    "compile_arguments": ["--search-seconds", "60"],
+    "compile_arguments": ["--time-limit", "60"],
 }
 
 
@@ -269,7 +269,7 @@ def test_the_page_has_a_row_for_each_file_of_the_table():
     assert "| pack/bad.onnx | refused | the operator Moa |" in text
     assert "1.50 times as long as ours" in text and "1 are at 0.97 or more" in text
     assert "While 2 were measured" in text
-    assert "`collage compile` was given: `--search-seconds 60`." in text
+    assert "`collage compile` was given: `--time-limit 60`." in text
 
 
 @pytest.mark.slow("a net searched, and its library beside two others")

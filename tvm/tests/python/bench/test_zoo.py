@@ -80,10 +80,10 @@ def test_each_depth_has_settings_of_its_own(depth):
     found, row = zoo.parse(["--depth", depth]), zoo.DEPTHS[depth]
     assert (found.rounds, found.limit, found.record) == (row.rounds, row.limit, row.record)
     assert ",".join(found.backends) == row.backends
-    given = ["--rounds", "3", "--backends", "dnnl", "--collage", "search_seconds=4"]
+    given = ["--rounds", "3", "--backends", "dnnl", "--collage", "time_limit=4"]
     found = zoo.parse(["--depth", depth, *given])
     assert (found.rounds, found.backends) == (3, ["dnnl"])
-    assert found.collage == [("search_seconds", 4.0)]
+    assert found.collage == [("time_limit", 4.0)]
 
 
 @pytest.mark.parametrize(

@@ -433,9 +433,9 @@ def test_a_report_says_how_many_costs_were_asked_for_of_how_many(backend):
 CHAIN = "def @main(%x: $T) -> $T { nn.relu(tanh(nn.relu(exp(%x)))) }"
 
 
-def test_after_search_seconds_only_single_operators_of_tvm_are_asked_for(backend):
+def test_after_the_time_limit_only_single_operators_of_tvm_are_asked_for(backend):
     estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
-    partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
+    partition(parse(CHAIN), [backend], estimator, time_limit=1e-6)
     assert sorted(estimator.asked) == ["llvm(exp)", "llvm(nn.relu)", "llvm(tanh)"]
     [report] = estimator.reports
     assert sorted(part.label for part in report.parts if part.cost.status == "measured") == [
@@ -443,22 +443,22 @@ def test_after_search_seconds_only_single_operators_of_tvm_are_asked_for(backend
     ]  # fmt: skip
     given_up = report.costs.distinct - report.costs.asked
     assert not report.is_optimal
-    line = f"search: limit search_seconds cut {given_up} distinct candidates"
+    line = f"search: limit time_limit cut {given_up} distinct candidates"
     assert [text for text in report.cuts if line in text], report.cuts
 
 
-def test_after_search_seconds_operators_that_tvm_has_no_candidate_for_are_asked_for(backend):
+def test_after_the_time_limit_operators_that_tvm_has_no_candidate_for_are_asked_for(backend):
     other = make_backend("only_sort", [("only_sort.sort", is_op("sort")(wildcard()))])
     estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
     text = "def @main(%x: $T) { nn.relu(sort(nn.relu(%x))) }"
-    partition(parse(text), [backend, other], estimator, search_seconds=1e-6)
+    partition(parse(text), [backend, other], estimator, time_limit=1e-6)
     assert sorted(estimator.asked) == ["llvm(nn.relu)", "only_sort(sort)"]
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e6])
 def test_time_enough_cuts_nothing(backend, seconds):
     estimator = Answers(Cost.given(1.0), host=Cost.given(10.0))
-    partition(parse(CHAIN), [backend], estimator, search_seconds=seconds)
+    partition(parse(CHAIN), [backend], estimator, time_limit=seconds)
     assert any("," in label for label in estimator.asked)
     assert estimator.reports[0].is_optimal and not estimator.reports[0].cuts
 
@@ -473,7 +473,7 @@ def test_waiting_for_another_search_takes_none_of_the_time(backend, tmp_path, mo
             return super().estimate_batch(mods, targets, labels)
 
     estimator = Waits(Cost.given(1.0), host=Cost.given(10.0))
-    partition(parse(CHAIN), [backend], estimator, search_seconds=0.9)
+    partition(parse(CHAIN), [backend], estimator, time_limit=0.9)
     assert any("," in label for label in estimator.asked)
     assert not estimator.reports[0].cuts
 
@@ -482,7 +482,7 @@ def test_what_is_known_when_the_time_is_over_still_counts(backend):
     """Fused kernels answered in the first round stay in the plan."""
     estimator = MockCostEstimator(CHEAP)
     wanted = partition(parse(CHAIN), [backend], MockCostEstimator(CHEAP))
-    found = partition(parse(CHAIN), [backend], estimator, search_seconds=1e-6)
+    found = partition(parse(CHAIN), [backend], estimator, time_limit=1e-6)
     tvm.ir.assert_structural_equal(found, wanted)
     assert estimator.reports[0].is_optimal, "a mock answers all at once"
 

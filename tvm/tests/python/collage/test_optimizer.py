@@ -132,7 +132,7 @@ def test_a_pass_that_hangs_while_preparing_is_left_out_under_a_limit(fakes, monk
 
     monkeypatch.setattr(optimizer, "prepare", made)
     text = "def @main(%x: Tensor[(1, 4), float32]) { %0 = nn.dropout(%x); %0.0 }"
-    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=10.0))
+    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(time_limit=10.0))
     assert "without being simplified: it did not end within 1 s" in caplog.text
     assert "nn.dropout" in str(result.mod)
     again = collage.optimize(parse(text), None, TARGETS, placement=result.placement)
@@ -141,7 +141,7 @@ def test_a_pass_that_hangs_while_preparing_is_left_out_under_a_limit(fakes, monk
 
 def test_a_model_that_is_prepared_in_time_is_simplified(fakes):
     text = "def @main(%x: Tensor[(1, 4), float32]) { %0 = nn.dropout(%x); %0.0 }"
-    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(search_seconds=300.0))
+    result = collage.optimize(parse(text), None, TARGETS, CollageOptions(time_limit=300.0))
     assert "nn.dropout" not in str(result.mod)
 
 
@@ -151,9 +151,9 @@ def test_the_search_has_its_share_of_the_time(fakes, monkeypatch):
     monkeypatch.setattr(
         optimizer, "partition", lambda *given, **time: asked.append(time) or real(*given, **time)
     )
-    collage.optimize(*small_net(), TARGETS, CollageOptions(search_seconds=100.0))
+    collage.optimize(*small_net(), TARGETS, CollageOptions(time_limit=100.0))
     collage.optimize(*small_net(), TARGETS)
-    assert 20 < asked[0]["search_seconds"] <= 40 and asked[1] == {}
+    assert 20 < asked[0]["time_limit"] <= 40 and asked[1] == {}
 
 
 def test_when_the_search_has_no_time_left_backends_alone_compete(fakes, monkeypatch, caplog):
@@ -162,7 +162,7 @@ def test_when_the_search_has_no_time_left_backends_alone_compete(fakes, monkeypa
 
     monkeypatch.setattr(optimizer, "partition", partition)
     fakes["winner"] = "dnnl"
-    options = CollageOptions(search_seconds=100.0)
+    options = CollageOptions(time_limit=100.0)
     result = collage.optimize(*small_net(), TARGETS, options)
     assert result.plan == "dnnl" and fakes["same_as"] == {"collage": "tvm"}
     assert "the search is not finished" in caplog.text
@@ -178,9 +178,9 @@ def test_without_time_for_the_guard_the_measured_optimum_ships(fakes, monkeypatc
 
     monkeypatch.setattr(optimizer, "partition", partition)
     monkeypatch.setattr(optimizer, "run_in_forks", lambda tasks, _: {"prepare": Reply("ok")})
-    result = collage.optimize(*small_net(), TARGETS, CollageOptions(search_seconds=2.0))
+    result = collage.optimize(*small_net(), TARGETS, CollageOptions(time_limit=2.0))
     assert (result.plan, result.guard) == ("collage", None)
-    assert "search_seconds leaves no time" in result.guard_skipped
+    assert "time_limit leaves no time" in result.guard_skipped
 
 
 def test_without_a_guard_the_optimum_ships(fakes):

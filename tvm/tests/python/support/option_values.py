@@ -7,6 +7,7 @@ def changed(name, value):
     others = {
         "byoc_fusion_style": ["dnnl.TVMFusion", "with.dots.ArbitraryFusion"],
         "placement_allow": ["machine", "weights"],
+        "effort": "quick",
         "verify": "all",
         "progress": "json",
         "log_level": "debug",

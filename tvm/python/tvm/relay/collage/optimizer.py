@@ -149,7 +149,7 @@ def _optimize(
     is_compared = options.guard or placement is not None
     check_budget(targets.external, options.accuracy_budget, is_compared=is_compared)
     check_search(options.graph_searching, options.guarding)
-    clock, limit = Phases(), TimeLimit(0 if placement else options.search_seconds)
+    clock, limit = Phases(), TimeLimit(0 if placement else options.time_limit)
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
         prepared, is_simplified = _prepared(
             mod, params, targets.host, placement=placement, limit=limit
@@ -340,7 +340,7 @@ def _add_exact(request: Request, session: Session) -> None:
 
 def _asking(limit: TimeLimit) -> dict[str, float]:
     """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
-    return {"search_seconds": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
+    return {"time_limit": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
 
 
 def _add_plans(request: Request, found: OpLevel) -> None:

@@ -125,7 +125,7 @@ void CostTable::GiveUpUnknown(CoverSearch* search) {
     if (is_needed) continue;
     ++counts_.given_up;
     for (int id : ids) {
-      costs_[id].message = "option search_seconds ended the search before";
+      costs_[id].message = "option time_limit ended the search before";
       search->SetCost(id, CandidateCost::Failed());
     }
   }

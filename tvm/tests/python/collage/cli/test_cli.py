@@ -225,6 +225,7 @@ def test_what_another_program_reads_is_printed_by_quiet_commands_too(tmp_path, c
         (["run", "net.so", "--tme"], "collage run", "did you mean --time?"),
         # Before what is missing, which the user has given by another name.
         (["compile", "n.onnx", "--ouput=l"], "collage compile", "--ouput, did you mean --output?"),
+        (["search", "n", "--search-seconds=9"], "collage search", "did you mean --time-limit?"),
         (["compile", "n.onnx"], "collage compile", "required: -o/--output"),
         (["store", "exprot"], "collage store", "did you mean export?"),
         (

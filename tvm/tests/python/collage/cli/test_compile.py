@@ -15,7 +15,8 @@ from tvm.relay import collage
 from tvm.relay.collage import result
 from tvm.relay.collage.backends.targets import split_targets
 from tvm.relay.collage.cli import building, compile
-from tvm.relay.collage.errors import ModelError
+from tvm.relay.collage.errors import CollageError, ModelError
+from tvm_collage.words import Effort
 
 
 @pytest.fixture(scope="module")
@@ -170,6 +171,19 @@ def test_a_search_writes_no_library(folder, capsys, monkeypatch):
     assert out.startswith("Plan collage ships") and set(folder.iterdir()) == before
 
 
+@pytest.mark.parametrize("effort", Effort)
+def test_each_effort_is_given_by_its_flag(folder, capsys, monkeypatch, effort):
+    seen = []
+
+    def optimize(*_, options, **__):
+        seen.append(options.effort)
+        raise CollageError("enough")
+
+    monkeypatch.setattr(building, "optimize", optimize)
+    assert call("search", folder / "net.onnx", *QUICK, "--effort", effort.value) == 1
+    assert seen == [effort] and "enough" in capsys.readouterr().err
+
+
 DAMAGED = {
     "cut.json": "cut.json seems to be JSON that is cut off or damaged (",
     "empty.json": "empty.json seems to be JSON of another kind, and a library, a report or a plac",
@@ -208,6 +222,7 @@ WRONG = {
     "search net.onnx --host llvm~-nope=1": "--host: ",
     "search net.onnx --host foo": "--host: TVM knows no target 'foo'; give e.g. ",
     "search net.onnx --guard-rounds x": "--guard-rounds takes an int",
+    "search net.onnx --effort slow": "--effort takes one of quick, normal, exhaustive, got 'slow'",
     "search net.onnx --save-placement /no/such/p": "there is no folder",
     "search net.onnx --save-placement side": "'side.report' cannot be written",
     "search net.onnx --host llvm --backends dnnl~-a=1,2": "--backends: ",

@@ -31,9 +31,10 @@ DEVICES = {
 OPTION_OF = {
     "of_pass": {
         "merge_parts": "merge_parts",
-        "search_seconds": "search_seconds",
+        "time_limit": "time_limit",
         "placement": "placement",
     },
+    "searching": {"effort": "effort", "time_limit": "time_limit"},
     "candidates": {
         "tvm_max_depth": "tvm_max_depth",
         "byoc_max_depth": "byoc_max_depth",

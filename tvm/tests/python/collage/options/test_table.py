@@ -12,6 +12,7 @@ from tree import ROOT
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.options import option_table
 from tvm_collage.options import flag
+from tvm_collage.words import Effort
 
 DOCS = ROOT / "docs"
 RELU = "def @main(%x: $T) { nn.relu(%x) }"
@@ -67,6 +68,17 @@ def test_every_option_goes_into_a_config_and_comes_back():
         assert CollageOptions.current() == options
 
 
+@pytest.mark.parametrize("effort", Effort)
+def test_each_effort_is_read_as_a_word_from_its_text(effort):
+    given = CollageOptions(effort=effort.value)
+    assert given.effort is effort and given.searching.effort is effort
+    assert given == CollageOptions(effort=effort)
+    for config in (given.to_config(), {"relay.collage.effort": effort.value}):
+        with tvm.transform.PassContext(config=config):
+            assert CollageOptions.current().effort is effort
+    assert CollageOptions().effort is Effort.NORMAL
+
+
 def test_an_int_imm_of_older_scripts_is_taken():
     with context(enable_collage=tvm.tir.IntImm("bool", 1), seed=tvm.tir.IntImm("int32", 3)):
         assert CollageOptions.current() == CollageOptions(enable_collage=True, seed=3)
@@ -116,6 +128,17 @@ def test_options_that_tvm_registers_itself_keep_its_own_error(name, value, expec
     assert f"expect config relay.collage.{name} to have type {expected}" in str(caught.value)
 
 
+def test_the_old_name_of_an_option_tells_the_new_one():
+    """Others are nearer by their letters."""
+    with pytest.raises(TypeError, match="no option 'search_seconds', did you mean time_limit?"):
+        CollageOptions(search_seconds=1.0)
+    new = "no option relay.collage.search_seconds: did you mean relay.collage.time_limit?"
+    with pytest.raises(AttributeError, match=new):
+        context(search_seconds=1.0)
+    with pytest.raises(TypeError, match="did you mean graph_search_seconds?"):
+        CollageOptions(grph_search_seconds=1.0)
+
+
 def test_an_unknown_option_is_tvms_own_error():
     with pytest.raises(AttributeError, match=r"Invalid config option 'relay\.nope'"):
         tvm.transform.PassContext(config={"relay.nope": 1})
@@ -151,8 +174,10 @@ OUT_OF_RANGE = [
     ("max_candidates_per_node", 0, COUNT),
     ("max_exits", -1, COUNT_OR_0),
     ("region_cuts", -2, COUNT_OR_0),
-    ("search_seconds", -0.5, "a number >= 0 and <= 1000000"),
-    ("search_seconds", float("nan"), "a number >= 0 and <= 1000000"),
+    ("time_limit", -0.5, "a number >= 0 and <= 1000000"),
+    ("time_limit", float("nan"), "a number >= 0 and <= 1000000"),
+    ("effort", "slow", "one of quick, normal, exhaustive"),
+    ("effort", "", "one of quick, normal, exhaustive"),
     ("guard_rounds", 0, COUNT),
     ("guard_seconds", 0.0, SECONDS),
     ("guard_memory_mb", -1, "an int from 0 to 1000000000"),
@@ -212,7 +237,7 @@ def test_defaults_and_the_ends_of_ranges_are_allowed():
         "max_candidates_per_node": (1, 10**9),
         "max_exits": (0, 10**9),
         "region_cuts": (0, 10**9),
-        "search_seconds": (0.0, 1e6),
+        "time_limit": (0.0, 1e6),
         "guard_rounds": (1, 10**9),
         "guard_seconds": (1e-6, 1e6),
         "measure_seconds": (1e-6, 1e6),

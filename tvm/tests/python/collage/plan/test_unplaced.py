@@ -163,11 +163,11 @@ def test_an_operator_that_cannot_win_is_not_measured_and_says_so(backend):
 
 def test_what_a_limit_of_time_cut_names_the_option(backend):
     text = "def @main(%x: $T) { nn.relu(sigmoid(%x)) }"
-    rows = reasons(text, [backend], OneEach(), search_seconds=1e-6)
+    rows = reasons(text, [backend], OneEach(), time_limit=1e-6)
     [row] = [row for row in rows if row.op == "sigmoid"]
     assert (row.why, row.message) == (
         "not_measured",
-        "option search_seconds ended the search before",
+        "option time_limit ended the search before",
     )
 
 

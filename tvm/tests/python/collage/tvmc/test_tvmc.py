@@ -31,6 +31,7 @@ from tvm.relay.collage import importer
 from tvm.relay.collage.options import option_table
 from tvm.relay.collage.tvmc import compiler as collage_compiler
 from tvm_collage.cli import main as collage_command
+from tvm_collage.words import Effort
 from tvm_collage_hook import end_on_interrupt, is_tvmc_with_collage
 
 SHAPES = ["--input-shapes", "x:[1,8,12,12]"]
@@ -224,6 +225,15 @@ def test_every_option_goes_through_pass_config_and_through_its_flag(model, monke
     assert stopped(*given) == ("llvm", wanted)
 
 
+@pytest.mark.parametrize("effort", Effort)
+def test_each_effort_is_read_from_its_flag_and_from_pass_config(model, stopped, effort):
+    wanted = {"relay.collage.effort": effort.value}
+    assert parse_configs([f"relay.collage.effort={effort.value}"]) == wanted
+    compile = ("compile", "--collage", "--target", "llvm", model, *SHAPES)
+    _, options = stopped(*compile, "--collage-effort", effort.value)
+    assert wanted.items() <= options.items()
+
+
 def test_lists_are_joined_and_stocks_own_configs_are_read_beside_ours():
     found = parse_configs(
         [
@@ -342,6 +352,9 @@ def test_torchscript_files(tmp_path):
 
 
 ERRORS = {
+    "--collage --collage-effort slow": (
+        "--collage-effort takes one of quick, normal, exhaustive, got 'slow'"
+    ),
     "--collage --collage-workers -1": "--collage-workers takes an int from 0 to 1024, got -1",
     "--collage --collage-workers few": "--collage-workers takes an int from 0 to 1024, got 'few'",
     "--collage --collage-verify no": "--collage-verify takes one of all, external, none, got 'no'",

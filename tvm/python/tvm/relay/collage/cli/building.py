@@ -119,7 +119,7 @@ def request_of(options: argparse.Namespace) -> BuildRequest:
     with (
         one_step("importing", options.model.name, chosen.progress),
         ended_by_interrupt(line_of("interrupted", options)),
-        must_end(chosen.search_seconds),
+        must_end(chosen.time_limit),
     ):
         mod, params = load_model(options)
     check_fixed_shapes(mod, params, _WHO, how=shape_flags, file=str(options.model))

@@ -11,6 +11,7 @@ import dataclasses
 from typing import Any, Generic, TypeVar
 
 from tvm_collage.options import split_style
+from tvm_collage.words import Effort
 
 T = TypeVar("T")
 
@@ -40,8 +41,16 @@ class PassOptions:
     """Options that the pass itself reads, in C++ (border.schema.json)."""
 
     merge_parts: bool  # neighbours of one backend become one part
-    search_seconds: float  # the most for all functions together; 0 for no limit
+    time_limit: float  # seconds for all functions together; 0 for no limit
     placement: str  # a file that is replayed instead of a search; "" to search
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """Limits of how long is looked for the plan that ships."""
+
+    effort: Effort
+    time_limit: float  # seconds for all of a compile; 0 for no limit
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from typing import Any
 import tvm
 from tvm._ffi import get_global_func
 from tvm_collage.options import TYPES, OptionTable, option_table
-from tvm_collage.words import did_you_mean, nearest
+from tvm_collage.words import Effort, did_you_mean, nearest
 
 from ..process_wide.interrupts import carried
 from .groups import (
@@ -27,6 +27,7 @@ from .groups import (
     GuardOptions,
     MeasuringOptions,
     PassOptions,
+    SearchOptions,
     SessionOptions,
     StoreOptions,
     TuningOptions,
@@ -39,6 +40,7 @@ PREFIX = "relay.collage."
 @dataclasses.dataclass(kw_only=True)
 class CollageOptions(OptionTable):
     of_pass = Group(PassOptions)
+    searching = Group(SearchOptions)
     candidates = Group(CandidateOptions)
     session = Group(SessionOptions)
     measuring = Group(MeasuringOptions)
@@ -49,8 +51,10 @@ class CollageOptions(OptionTable):
     graph_searching = Group(GraphSearchOptions)
 
     def __post_init__(self) -> None:
-        """TypeError or ValueError of check_options; values become plain ones."""
+        """TypeError or ValueError of check_options; values become plain ones, and the effort a
+        word that its readers can compare by its name."""
         vars(self).update(check_options(self.to_config()))
+        self.effort = Effort(self.effort)
 
     def to_config(self) -> dict[str, Any]:
         """Return the options as a PassContext's config: {"relay.collage.<name>": value}."""

@@ -153,7 +153,7 @@ def decide(request: Request, found: OpLevel, how: EndToEnd) -> tuple[str, GuardR
             except GuardUnavailable as error:
                 skipped, failed = str(error), error.failed
         else:
-            skipped = option("search_seconds") + " leaves no time for it"
+            skipped = option("time_limit") + " leaves no time for it"
     is_measured = how.trusts_import and found.ships_unmeasured()
     name = OP_LEVEL if is_measured else request.plans.known_right()
     if name in failed:

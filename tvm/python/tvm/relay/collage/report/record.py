@@ -51,7 +51,7 @@ class WantedCosts(CostsAsked):
     """Counts of the costs that the search of one function asked for."""
 
     never_needed: int = described(
-        "distinct ones that no plan could win with, or that search_seconds cut", 0, **_COUNT
+        "distinct ones that no plan could win with, or that time_limit cut", 0, **_COUNT
     )
 
 

@@ -44,7 +44,7 @@ _NOISY = (
 _WANTED = {
     "candidates": "parts that one of the backends could run",
     "distinct": "of these, when equal ones (weights apart) are one",
-    "never_needed": "distinct ones that the best plan does without, or that search_seconds cut",
+    "never_needed": "distinct ones that the best plan does without, or that time_limit cut",
     "asked": "the other distinct ones, in {rounds} rounds of the search; answers below",
 }
 _SOURCES = {
