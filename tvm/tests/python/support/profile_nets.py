@@ -53,12 +53,13 @@ def attention():
 NETS = {"conv_net": conv_net, "attention": attention}
 
 
-def plan_of(mod, backend=""):
-    """Return the module, stamped, with all that the backend takes in its parts."""
+def plan_of(mod, backend="", most_calls=None):
+    """Return the module, stamped, with all that the backend takes in its parts, of so many calls
+    at most."""
     stamped = stamp_nodes(mod)
     if not backend:
         return stamped
-    placed, _ = take_all(stamped, parse_targets([host_target(), backend]))
+    placed, _ = take_all(stamped, parse_targets([host_target(), backend]), most_calls)
     return as_deployed(placed, ())
 
 
@@ -67,11 +68,11 @@ def part_of(plan):
     return next(f for _, f in plan.functions_items() if "Compiler" in (f.attrs or {}))
 
 
-def built(mod, file, backend=""):
+def built(mod, file, backend="", *, most_calls=None, build=None):
     """Build a plan of the module into a file; return what profile_operators gets of it."""
-    plan = plan_of(mod, backend)
+    plan = plan_of(mod, backend, most_calls)
     with recorded_kernels(plan) as kernels:
-        library = build_library(plan, host_target())
+        library = build(plan) if build else build_library(plan, host_target())
     export(library, str(file))
     return {
         "library": str(file),

@@ -76,8 +76,8 @@ struct EngineKind {
   std::function<std::unique_ptr<Engine>(const Model&, int num_threads)> create;
   std::function<std::string()> why_unavailable;  // "" when it can be used; never throws
   std::function<std::string()> version;
-  // Runs a model so often, after one run more, in an engine of its own that times each of its steps.
-  // Gives what the library tells of them, which Backend.profiled_steps reads in Python.
+  // Runs a model so often, after one run more, in an engine of its own that times each of its
+  // steps. Gives what the library tells of them, which Backend.profiled_steps reads in Python.
   std::function<std::string(const Model&, int num_threads, const Tensors&, int runs)> profile;
   // Throws for a model that the library cannot read; makes no threads. Absent where whoever made
   // the model has asked the library itself.

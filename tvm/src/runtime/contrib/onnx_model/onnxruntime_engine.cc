@@ -266,7 +266,8 @@ class TemporaryFolder {
  public:
   TemporaryFolder() {
     std::string name = std::filesystem::temp_directory_path() / "collage-trace-XXXXXX";
-    if (!mkdtemp(name.data())) LOG(FATAL) << "OSError: onnxruntime: no folder for a trace: " << name;
+    if (!mkdtemp(name.data()))
+      LOG(FATAL) << "OSError: onnxruntime: no folder for a trace: " << name;
     path_ = name;
   }
   ~TemporaryFolder() {

@@ -124,8 +124,8 @@ class OpenVinoEngine final : public Engine {
     std::vector<Layer> layers;
     for (size_t i = 0; i < found.size; ++i) {
       const ov::LayerTime& layer = found.layers[i];
-      layers.push_back({layer.name, layer.status == ov::kExecuted,
-                        static_cast<double>(layer.microseconds)});
+      layers.push_back(
+          {layer.name, layer.status == ov::kExecuted, static_cast<double>(layer.microseconds)});
     }
     api.profiling_info_list_free(&found);
     return layers;
@@ -213,8 +213,8 @@ class OpenVinoEngine final : public Engine {
 //
 // The library tells means alone, in whole microseconds. The mean of all runs but the first, which
 // does what is done once, is exact to about one. It is wrong where something else took the CPU in a
-// run; differences of sums tell each run by itself, but are off by up to as many as there were runs.
-// So their median stands in where the mean is above it by more than that.
+// run; differences of sums tell each run by itself, but are off by up to as many as there were
+// runs. So their median stands in where the mean is above it by more than that.
 double OneRun(const std::vector<double>& means) {
   const size_t runs = means.size();
   std::vector<double> each;

@@ -43,9 +43,7 @@ def arrays_of(function):
 
 @pytest.mark.parametrize("net", profile_nets.NETS)
 def test_each_product_is_in_a_step_of_its_own(net, backend):
-    function = profile_nets.part_of(
-        profile_nets.plan_of(profile_nets.NETS[net](), backend.name)
-    )
+    function = profile_nets.part_of(profile_nets.plan_of(profile_nets.NETS[net](), backend.name))
     text = backend.compile(function)["profile"](RUNS, *arrays_of(function))
     steps = backend.profiled_steps(str(text))
     assert steps and all(seconds >= 0 for _, seconds in steps)

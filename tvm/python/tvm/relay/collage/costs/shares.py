@@ -32,9 +32,7 @@ class KernelTime:
     seconds: float
 
 
-def share_out(
-    calls: Sequence[OperatorCall], times: Iterable[KernelTime]
-) -> dict[int, float]:
+def share_out(calls: Sequence[OperatorCall], times: Iterable[KernelTime]) -> dict[int, float]:
     """Return the seconds of each call, of a piece that is run as a whole, by its node.
 
     `calls` in the order of their nodes. A call that names no kernel belongs to the nearest later
@@ -77,9 +75,7 @@ def _joined(names: Iterable[Sequence[int]]) -> dict[int, int]:
     return kernels
 
 
-def _kernels_of_calls(
-    calls: Sequence[OperatorCall], named: Mapping[int, int]
-) -> dict[int, int]:
+def _kernels_of_calls(calls: Sequence[OperatorCall], named: Mapping[int, int]) -> dict[int, int]:
     """Return for each call the kernel that computes it, as _joined tells kernels."""
     readers: dict[int, list[int]] = {call.node: [] for call in calls}
     for call in calls:

@@ -43,7 +43,9 @@ def stamp_nodes(mod: tvm.IRModule) -> tvm.IRModule:
         new[key_of(expr)] = made
     result = mod.clone()
     body = new[key_of(main.body)]
-    result.update_func(mod.get_global_var("main"), relay.function.FunctionWithFields(main, None, body))
+    result.update_func(
+        mod.get_global_var("main"), relay.function.FunctionWithFields(main, None, body)
+    )
     return result
 
 

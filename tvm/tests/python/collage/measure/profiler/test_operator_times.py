@@ -6,6 +6,8 @@ import json
 import profile_nets
 import pytest
 from tvm.relay.collage.backends import get_backend
+from tvm.relay.collage.compile import host_target
+from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.costs.shares import KernelTime
 from tvm.relay.collage.measure.profiler.operator_times import (
     OperatorTimes,
@@ -36,6 +38,21 @@ def test_each_operator_has_its_time(net, backend, tmp_path):
     assert min(times.seconds.values()) >= 0 and times.whole > 0
 
 
+@pytest.mark.parametrize("net", profile_nets.NETS)
+def test_libraries_of_kept_parts_are_profiled_as_well(net, tmp_path):
+    """Of several parts beside TVM's kernels, each time as if it were built by itself."""
+    compiled = CompiledParts(host_target())
+    mod = profile_nets.NETS[net]()
+    for file in ("one.so", "two.so"):
+        arguments = profile_nets.built(
+            mod, tmp_path / file, "dnnl", most_calls=1, build=compiled.build
+        )
+        times = profiled(arguments)
+        assert (times.reason, times.closed) == ("", {})
+        assert set(times.seconds) == {call["node"] for call in arguments["plan"]["calls"]}
+    assert compiled.counts["part"].reused
+
+
 @pytest.mark.parametrize(
     "steps, nodes, times",
     [
@@ -60,7 +77,7 @@ def test_what_does_not_fit_is_a_reason(tmp_path):
     plan = arguments["plan"]
     for wrong in (
         {"plan": {**plan, "kernels": plan["kernels"] * 2}},
-        {"plan": {**plan, "kernels": [{**plan["kernels"][0], "symbol": "another"}]}},
+        {"plan": {**plan, "kernels": [{**plan["kernels"][0], "symbol": "", "backend": "tvm"}]}},
         {"plan": {**plan, "calls": []}},
         {"library": str(tmp_path / "nowhere.so")},
         {"build": {"inputs": [], "device": "nothing"}},

@@ -66,7 +66,9 @@ def test_work_and_operands_of_calls():
     assert sorted(call.node for call in calls) == sorted(nodes)
     assert all(call.work > 0 for call in calls)
     inside = {call.node for call in calls}
-    assert all(set(call.inputs) <= inside and max(call.inputs, default=-1) < call.node for call in calls)
+    assert all(
+        set(call.inputs) <= inside and max(call.inputs, default=-1) < call.node for call in calls
+    )
 
 
 def test_fields_of_tuples_are_read_through():
@@ -74,9 +76,7 @@ def test_fields_of_tuples_are_read_through():
     halves = relay.split(relay.exp(x), 2, axis=1)
     body = relay.concatenate([relay.tanh(halves[0]), halves[1]], axis=1)
     mod = typed(body)
-    names = {
-        node_of(call): call.op.name for call in operator_calls(stamp_nodes(mod)["main"])
-    }
+    names = {node_of(call): call.op.name for call in operator_calls(stamp_nodes(mod)["main"])}
     read = {
         names[call.node]: [names[node] for node in call.inputs] for call in calls_with_work(mod)
     }

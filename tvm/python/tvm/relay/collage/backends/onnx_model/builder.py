@@ -3,9 +3,11 @@
 Test: backends/onnx_model/test_export.py.
 
 A value's name says which of the part's calls it is a step of, where that is known: libraries carry
-names along, so that their profiles name calls. Key of equal nodes: operator, inputs and attributes; all operators that we use are pure. Equal constants
-are one too: weights that each step of a recurrence transposes by itself would otherwise be in
-memory, and fight for the caches, once a step.
+names along, so that their profiles name calls.
+
+Key of equal nodes: operator, inputs and attributes; all operators that we use are pure. Equal
+constants are one too: weights that each step of a recurrence transposes by itself would otherwise
+be in memory, and fight for the caches, once a step.
 """
 
 from __future__ import annotations

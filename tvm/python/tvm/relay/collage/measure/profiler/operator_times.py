@@ -19,7 +19,7 @@ import re
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -42,7 +42,7 @@ _CALL = re.compile(r"(?<![A-Za-z0-9])call_(\d+)(?![0-9])")
 
 @dataclasses.dataclass(frozen=True)
 class OperatorTimes:
-    """What operators take in a plan. A profile that failed has no seconds."""
+    """Seconds of operators in a plan. A profile that failed has none."""
 
     seconds: dict[int, float]  # of each call that a kernel computes, by its node
     whole: float  # of one run of the plan
@@ -71,7 +71,8 @@ def profile_operators(
     as JSON. Returns the fields of OperatorTimes: what fails is a reason, and no error.
     """
     try:
-        run = _ProfiledRun(library, build, read(PlanCalls, plan), seed, budget_seconds)
+        known = read(PlanCalls, plan)
+        run = _ProfiledRun(library, build, known, seed=seed, budget_seconds=budget_seconds)
         seconds = run.seconds_by_node()
         times = OperatorTimes(seconds, run.whole, closed=run.closed)
     except MemoryError:
@@ -113,6 +114,7 @@ class _ProfiledRun:
         library: str,
         build: Mapping[str, Any],
         plan: PlanCalls,
+        *,
         seed: int,
         budget_seconds: float,
     ) -> None:
@@ -122,13 +124,13 @@ class _ProfiledRun:
         self._parts = dict(_parts_of(tvm.runtime.load_module(library)))
         factory = tvm.runtime.load_module(library)
         self._graph = json.loads(factory["get_graph_json"]())["nodes"]
-        self._kernels = _by_step(self._graph, plan.kernels)
+        self._kernels = _by_step(self._graph, plan.kernels, self._parts)
         self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
         set_inputs(self._executor, random_inputs(build["inputs"], seed))
         self.whole, self._seconds, self._runs = self._timed(budget_seconds / 2)
 
     def seconds_by_node(self) -> dict[int, float]:
-        """Return the seconds of each call that a kernel computes. ValueError where none is known."""
+        """Return the seconds of each call in a kernel. ValueError where none is known."""
         found: defaultdict[int, float] = defaultdict(float)
         waiting = 0.0  # of kernels in which no pass has left a call that is known
         for step, kernel in self._kernels.items():
@@ -157,7 +159,7 @@ class _ProfiledRun:
         does not tell."""
         if kernel.backend == TVM_BACKEND:
             return []
-        part = self._parts.get(kernel.symbol)
+        part = self._parts.get(self._graph[step]["attrs"]["func_name"])
         if part is None or not part.implements_function("profile"):
             self.closed[kernel.symbol] = "its module has no function `profile`"
             return []
@@ -210,17 +212,24 @@ class _ProfiledRun:
 
 
 def _by_step(
-    graph: Sequence[Mapping[str, Any]], kernels: Sequence[PlanKernel]
+    graph: Sequence[Mapping[str, Any]],
+    kernels: Sequence[PlanKernel],
+    parts: Collection[str],
 ) -> dict[int, PlanKernel]:
-    """Return the plan's kernels by the executor's step. ValueError where these are others."""
+    """Return the plan's kernels by the executor's step. ValueError where these are others.
+
+    A part's symbol may be another one here, if its library is one of CompiledParts.
+    """
     steps = [step for step, node in enumerate(graph) if node["op"] == "tvm_op"]
-    names = [graph[step]["attrs"]["func_name"] for step in steps]
-    fits = len(names) == len(kernels)
-    for name, kernel in zip(names, kernels):
-        fits = fits and kernel.symbol in ("", name)
-    if not fits:
-        raise ValueError(f"the {len(names)} steps of the library are not the plan's {len(kernels)}")
-    return dict(zip(steps, kernels))
+    if len(steps) != len(kernels):
+        raise ValueError(f"the library has {len(steps)} steps, and its plan {len(kernels)} kernels")
+    names: dict[str, str] = {}
+    for step, kernel in zip(steps, kernels, strict=True):
+        name = graph[step]["attrs"]["func_name"]
+        is_other = kernel.backend == TVM_BACKEND and name in parts
+        if is_other or kernel.symbol and names.setdefault(kernel.symbol, name) != name:
+            raise ValueError(f"the library has {name} where its plan has {kernel}")
+    return dict(zip(steps, kernels, strict=True))
 
 
 def _parts_of(module: tvm.runtime.Module) -> Iterator[tuple[str, tvm.runtime.Module]]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which operators of a model each kernel of its plan computes, recorded while the plan is built.
+"""The operators of a model that each kernel of its plan computes, recorded while it is built.
 
 TVM gives equal kernels, and equal parts, one symbol. So what tells them apart is the order in which
 the executor calls them, which is that of the calls in main behind TVM's fusion.
@@ -36,7 +36,7 @@ _CONTROL_FLOW = (relay.If, relay.Let, relay.Match, relay.RefCreate)
 
 @dataclasses.dataclass(frozen=True)
 class PlanKernel:
-    """What the executor calls in one of its steps: a backend's part, or a kernel of TVM's."""
+    """A step of the executor: it calls a backend's part, or a kernel of TVM's."""
 
     symbol: str  # of a part; "" for TVM's
     backend: str
