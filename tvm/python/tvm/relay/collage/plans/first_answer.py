@@ -122,7 +122,7 @@ def first_answer(request: Request, how: EndToEnd) -> Iterator[FirstAnswer]:
                 _logger.info("there is no first answer: %s", error)
         if found.best:
             _logger.info("best so far: %s", found.Summary())
-            held.enter_context(best_so_far(found.best, found.seconds))
+            held.enter_context(best_so_far(found.best, found.seconds, found.Summary()))
         yield found
 
 
