@@ -118,7 +118,6 @@ def fakes(monkeypatch):
 
     @contextlib.contextmanager
     def first_answer(request, how):
-        request.plans.add_single_backends()
         yield seen.get("first", FirstAnswer())
 
     def guard(plans, reference, how, **more):

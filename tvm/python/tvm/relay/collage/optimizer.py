@@ -191,6 +191,10 @@ def _optimize(
         if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
             warn_host_alone(targets.host, options.accuracy_budget)
             return _result(request, TVM_ALONE)
+    if options.guard:
+        with phase("plans"), one_step("planning", "backends alone", options.progress):
+            plans.add_single_backends()
+            add_originals(request)
     with first_answer(request, first_end_to_end(request)) as first:
         try:
             return _searched(request, first)
@@ -383,11 +387,10 @@ def _add_plans(request: Request, found: OpLevel) -> None:
     """Add the plans that compete with TVM alone: what was found, and what is made of it."""
     if request.options.guard:
         with phase("plans"), one_step("planning", "plans to compare", request.options.progress):
-            request.plans.add_single_backends()
+            request.plans.add_single_backends()  # by the kernels that were chosen
             request.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
                 request.plans.add_new(name, parts)
-            add_originals(request)
     # The op-level plan takes part even when it equals another: its figure is always shown.
     request.plans.add_found(OP_LEVEL, found.partitioned, found.reports)
 

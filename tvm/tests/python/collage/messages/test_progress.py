@@ -72,7 +72,7 @@ def guarding(view, clock):
 
 @pytest.mark.parametrize("drive", [measuring, guarding])
 def test_the_best_so_far_is_told_with_each_state(drive):
-    with best_so_far("dnnl", 3.8e-3):
+    with best_so_far("dnnl", 3.8e-3, "dnnl, 3.8 ms"):
         lines = [json.loads(line) for line in lines_of(JsonLines, drive)]
         texts = lines_of(TextLines, drive) if drive is guarding else []
     assert lines and all(line["best"] == {"plan": "dnnl", "seconds": 3.8e-3} for line in lines)

@@ -40,6 +40,8 @@ def request_of(targets=("llvm", "dnnl"), limit=NO_LIMIT, **options):
     options = {"progress": "quiet", "store": "none", **options}
     parsed = parse_targets(list(targets))
     prepared = prepare(net(), {}, parsed.host)
+    plans = Plans(prepared, parsed)
+    plans.add_single_backends()
     return Request(
         prepared,
         parsed,
@@ -48,7 +50,7 @@ def request_of(targets=("llvm", "dnnl"), limit=NO_LIMIT, **options):
         samples={},
         executor="graph",
         records=TuningRecords(),
-        plans=Plans(prepared, parsed),
+        plans=plans,
         clock=Phases(),
         limit=limit,
     )

@@ -28,7 +28,7 @@ from tvm.relay.collage.exec.pool import WorkerPool
 from tvm.relay.collage.measure import Cost, candidate_module
 from tvm.relay.collage.measure.race.comparison import RightOutputs
 from tvm.relay.collage.measure.race.race import RaceOptions
-from tvm.relay.collage.measure.race.rounds import Further
+from tvm.relay.collage.measure.race.rounds import Enough, Further
 from tvm.relay.collage.plans.graph_search.decide import in_question
 from tvm.relay.collage.rpc import DeviceRunner, device_pool, find_device, session
 from tvm.relay.collage.rpc.tracker import Address, Tracker
@@ -197,7 +197,12 @@ def test_whole_models_are_compared_on_one_device_and_anew_when_it_is_lost(fleet,
     rounds = []
     further = Further(functools.partial(in_question, simplest_first=["a", "b"]), 5.0)
     runner = DeviceRunner(fleet.tracker, "guard")
-    options = RaceOptions(rounds=15, further=further, on_round=lambda *done: rounds.append(done))
+    options = RaceOptions(
+        rounds=15,
+        further=further,
+        enough=Enough(6, 300.0),
+        on_round=lambda *done: rounds.append(done),
+    )
     found = runner.compare(contestants, RightOutputs(references=["a"]), options)
     assert [item.name for item in found] == ["b", "a"]
     assert found[1].ratio_to_best.value == 2.0 and found[0].output_error == 0.0

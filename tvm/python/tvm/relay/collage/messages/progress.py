@@ -22,8 +22,6 @@ from typing import Any, NamedTuple, Protocol, TextIO
 from tvm_collage.supervisor import note
 from tvm_collage.words import PROGRESS
 
-from ..costs.cost import format_seconds
-
 _QUIET_SECONDS = 1.0
 # Between two times that the same is told, so that people see that work goes on.
 _TOLD_SECONDS = 1.0
@@ -50,6 +48,7 @@ class State(NamedTuple):
 class _Best(NamedTuple):
     plan: str
     seconds: float
+    text: str
 
 
 # What ships if the work of this context ends early; None while nobody knows.
@@ -57,10 +56,10 @@ _best: contextvars.ContextVar[_Best | None] = contextvars.ContextVar("collage_be
 
 
 @contextlib.contextmanager
-def best_so_far(plan: str, seconds: float) -> Iterator[None]:
+def best_so_far(plan: str, seconds: float, text: str) -> Iterator[None]:
     """Have each phase that begins in the block tell which plan is the best so far, and what a run
-    of it takes."""
-    token = _best.set(_Best(plan, seconds))
+    of it takes; `text` says both for people."""
+    token = _best.set(_Best(plan, seconds, text))
     try:
         yield
     finally:
@@ -296,8 +295,8 @@ class Phase:
             left = self._worked * (total - done) / worked - since
             eta = left if left >= 0 else None  # a step that takes longer than those before it
         if self._best is not None:
-            text += f"; best so far: {self._best.plan}, {format_seconds(self._best.seconds)}"
-            counts = {**counts, "best": self._best._asdict()}
+            text += f"; best so far: {self._best.text}"
+            counts = {**counts, "best": {"plan": self._best.plan, "seconds": self._best.seconds}}
         if self._is_shown or seconds >= _QUIET_SECONDS:
             self._is_shown = True
             self._view.show(

@@ -35,7 +35,6 @@ from .graph_search.guard import TIMED_SECONDS, Libraries, raced_plans, why_unver
 from .graph_search.libraries import Linked, Scratch
 from .names import TVM_ALONE
 from .request import Request
-from .whole_file import add_originals
 
 # Few rounds will do: the guard compares again what is near the best.
 ROUNDS = 4
@@ -108,8 +107,8 @@ class FirstAnswer:
 
 @contextlib.contextmanager
 def first_answer(request: Request, how: EndToEnd) -> Iterator[FirstAnswer]:
-    """Yield the first answer, whose files are there for the block, in which progress tells of the
-    best plan; an empty one where no plans are to be compared here."""
+    """Yield the first answer of the request's plans, whose files are there for the block, in which
+    progress tells of the best one; an empty one where no plans are to be compared here."""
     found = FirstAnswer()
     options = request.options
     is_wanted = options.guard and request.targets.external and not options.devices.tracker
@@ -128,7 +127,7 @@ def first_answer(request: Request, how: EndToEnd) -> Iterator[FirstAnswer]:
                 _logger.info("there is no first answer: %s", error)
         if found.best:
             _logger.info("best so far: %s", found.Summary())
-            held.enter_context(best_so_far(found.best, found.seconds))
+            held.enter_context(best_so_far(found.best, found.seconds, found.Summary()))
         yield found
 
 
@@ -144,8 +143,6 @@ def ship_best(request: Request, first: FirstAnswer, why: str) -> tuple[str, Guar
 def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> FirstAnswer:
     """Build and race; `held` keeps the files. GuardUnavailable where no inputs can be made up."""
     plans, on_step = request.plans, how.on_step
-    plans.add_single_backends()
-    add_originals(request)
     same_as = plans.same_as()
     modules = {name: module for name, module in plans.modules.items() if name not in same_as}
     scratch = held.enter_context(how.opened(modules[TVM_ALONE]))

@@ -58,12 +58,13 @@ from .request import OpLevel, Request
 
 # So many of the best plans that the guard lacks join it, which judges them by a fresh run.
 BEST = 3
-# From so many different plans on that are still to be built their kernels are compiled once: two backends alone, TVM alone and
-# the op-level plan. The plan that ships is built once more then (compile/compiled_parts.py says
-# why), which costs less than the other plans save. Its library is a few percent larger than the one
-# that was measured, so that a limit of its size rules this out; not where plans are searched, which
-# would take many times as long: there the limit is that of the library that was measured.
-_SHARE_KERNELS = 4
+# From so many different plans on that are still to be built their kernels are compiled once: TVM
+# alone, a backend that leaves it much, and the op-level plan. What ships is built once more then
+# (compile/compiled_parts.py says why), which costs less than the other plans save. Its library
+# is a few percent larger than the one that was measured, so that a limit of its size rules this
+# out; not where plans are searched, which would take many times as long: there the limit is that of
+# the library that was measured.
+_SHARE_KERNELS = 3
 
 _NONE_YET = FirstAnswer()
 _logger = logging.getLogger(__name__)

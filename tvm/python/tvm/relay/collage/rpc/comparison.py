@@ -20,7 +20,7 @@ from ..exec.reply import Reply
 from ..exec.resolve import call_of, path_of, resolve
 from ..measure.race.comparison import Comparison, RightOutputs, compared
 from ..measure.race.race import Contestant, RaceOptions
-from ..measure.race.rounds import EarlyEnd, Further
+from ..measure.race.rounds import EarlyEnd, Enough, Further
 from .device_pool import DevicePool
 
 # Each request has a limit of its own there, and a device that falls silent is lost long before.
@@ -72,8 +72,9 @@ def compare_here(
     if further is not None:
         path, keywords, seconds = further
         options["further"] = Further(functools.partial(resolve(path), **keywords), seconds)
-    if options["early_end"] is not None:
-        options["early_end"] = EarlyEnd(*options["early_end"])
+    for name, kind in (("early_end", EarlyEnd), ("enough", Enough)):
+        if options[name] is not None:
+            options[name] = kind(*options[name])
     options["seconds"] = math.inf if options["seconds"] is None else options["seconds"]
     found = compared(
         [Contestant(**c) for c in contestants], RightOutputs(**right), RaceOptions(**options)

@@ -5,6 +5,7 @@ import pytest
 from tvm.relay.collage.measure.race.rounds import (
     MOST_FURTHER,
     EarlyEnd,
+    Enough,
     Further,
     RoundOptions,
     run_rounds,
@@ -56,11 +57,14 @@ def test_no_round_but_the_first_begins_after_its_time(seconds, rounds):
 
 
 @pytest.mark.parametrize(("seconds", "rounds"), [(0.0, 4), (9.0, 5), (1e6, 40)])
-def test_the_least_rounds_run_whatever_they_take(seconds, rounds):
+def test_after_enough_rounds_none_begins_when_their_time_is_over(seconds, rounds):
     machine = Machine(a=1.0, b=1.0)
     further = Further(lambda running: ["a", "b"], 1e6)
-    samples = machine.run(5, seconds=seconds, least_rounds=4, further=further)
+    samples = machine.run(5, enough=Enough(4, seconds), further=further)
     assert {len(each) for each in samples.values()} == {rounds}
+    machine = Machine(a=1.0, b=1.0)
+    samples = machine.run(5, enough=Enough(4, seconds), seconds=3.0, further=further)
+    assert {len(each) for each in samples.values()} == {2}, "the hard end"
 
 
 SLOW, SLOWER = (

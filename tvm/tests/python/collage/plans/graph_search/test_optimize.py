@@ -18,7 +18,9 @@ from tvm.relay.collage.messages.progress import steps_untold
 from tvm.relay.collage.plans import competing as plans
 from tvm.relay.collage.plans import whole_plans
 from tvm.relay.collage.plans.competing import Plans
+from tvm.relay.collage.plans.first_answer import FirstAnswer
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
+from tvm.relay.collage.plans.graph_search.libraries import Linked
 from tvm.relay.collage.plans.names import ONE_THREAD
 from tvm.relay.collage.plans.request import Phases, Request
 from tvm.relay.collage.plans.whole_plans import end_to_end, known_plans
@@ -270,11 +272,11 @@ def test_a_new_plan_that_cannot_be_made_is_data(search_of_chains):
 @pytest.mark.parametrize(
     "lengths, executor, options, is_shared",
     [
-        ([1, 2, 3], "graph", {}, False),
-        ([1, 2, 3, 3], "graph", {}, False),
-        ([1, 2, 3, 4], "graph", {}, True),
-        ([1, 2, 3, 4], "graph", {"guard_library_mb": 1}, False),
-        ([1, 2, 3, 4], "vm", {}, False),
+        ([1, 2], "graph", {}, False),
+        ([1, 2, 2], "graph", {}, False),
+        ([1, 2, 3], "graph", {}, True),
+        ([1, 2, 3], "graph", {"guard_library_mb": 1}, False),
+        ([1, 2, 3], "vm", {}, False),
         ([1, 2], "graph", {"graph_search": "evolutionary"}, True),
         ([1, 2], "graph", {"graph_search": "evolutionary", "guard_library_mb": 1}, True),
     ],
@@ -288,6 +290,16 @@ def test_many_different_plans_share_their_kernels(lengths, executor, options, is
     assert (how.ship is not None) == is_shared
     assert (how.build.keywords["compiled"] is not None) == is_shared
     assert how.ship is None or not how.ship.keywords
+
+
+def test_plans_whose_files_are_there_are_not_among_those_that_share_their_kernels():
+    request = request_of(chain(1), CollageOptions())
+    request.plans.modules = {str(length): chain(length) for length in (1, 2, 3)}
+    found = types.SimpleNamespace(records=request.records, replans={})
+    runner = types.SimpleNamespace(compare=None, is_here=True)
+    first = FirstAnswer({"2": chain(2)}, {"2": Linked("2.so")})
+    assert end_to_end(request, found, runner).ship is not None
+    assert end_to_end(request, found, runner, first).ship is None
 
 
 def test_a_module_with_control_flow_is_searched_in_the_virtual_machine(tmp_path):

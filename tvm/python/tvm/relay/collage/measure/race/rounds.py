@@ -39,6 +39,13 @@ class EarlyEnd(NamedTuple):
     ratio: float  # who took more than that many times the fastest one's seconds in each goes
 
 
+class Enough(NamedTuple):
+    """An end of the rounds by time, once there are some to tell from."""
+
+    rounds: int  # so many run whatever they take
+    seconds: float  # after which none of the others begins
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class RoundOptions:
     """Options of rounds: how many there are, and who need not go on."""
@@ -50,8 +57,8 @@ class RoundOptions:
     early_end: EarlyEnd | None = None
     stays: Sequence[str] = ()  # never go for being slow
     further: Further | None = None
-    seconds: float = math.inf  # after which no round begins but the least
-    least_rounds: int = 1
+    enough: Enough | None = None
+    seconds: float = math.inf  # after which no round begins but the first
     on_round: Callable[[int, int], None] | None = None  # (done, rounds) before the first and after
 
 
@@ -109,10 +116,16 @@ def run_rounds(
     done, goal, further = 0, options.rounds, options.further
     on_round = options.on_round or (lambda done, rounds: None)
     on_round(done, goal)
+    began = clock()
 
-    def run_to_goal(until: float) -> None:
+    def is_over() -> bool:
+        seconds, enough = clock() - began, options.enough
+        is_enough = enough and done >= enough.rounds and seconds >= enough.seconds
+        return bool(is_enough) or done > 0 and seconds >= options.seconds
+
+    def run_to_goal(until: float = math.inf) -> None:
         nonlocal done
-        while done < goal and (done < options.least_rounds or clock() < until):
+        while done < goal and clock() < until and not is_over():
             state.run_one()
             done += 1
             if options.give_up_ratio is not None and done % ROUNDS_BEFORE_GIVING_UP == 0:
@@ -123,12 +136,11 @@ def run_rounds(
                 state.keep([*keep, *options.stays], "given up as clearly slower")
             on_round(done, goal)
 
-    last = clock() + options.seconds
-    run_to_goal(last)
+    run_to_goal()
     if further is None:
         return state.samples
-    end = min(clock() + further.seconds, last)
-    while goal < MOST_FURTHER * options.rounds and clock() < end:
+    end = clock() + further.seconds
+    while goal < MOST_FURTHER * options.rounds and clock() < end and not is_over():
         running = state.running
         going_on = further.in_question(running) if len(running) > 1 else ()
         if len(going_on) < 2:

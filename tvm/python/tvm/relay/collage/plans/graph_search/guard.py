@@ -23,7 +23,7 @@ from ...errors import OriginalError
 from ...machine.cpu_lock import cpus_for_building
 from ...measure.race.comparison import ORIGINAL, Comparison
 from ...measure.race.race import RaceOptions
-from ...measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Further
+from ...measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Enough, Further
 from ...messages.progress import waiting
 from ...options import CollageOptions, GuardOptions
 from ..sample_inputs import ADVICE
@@ -107,8 +107,7 @@ def guard(
             raise GuardUnavailable(f"no plan builds for the {how.executor} executor ({reasons})")
         race = RaceOptions(
             rounds=options.rounds,
-            seconds=options.seconds,
-            least_rounds=ROUNDS_BEFORE_GIVING_UP,
+            enough=Enough(ROUNDS_BEFORE_GIVING_UP, options.seconds),
             give_up_ratio=GIVE_UP_RATIO,
             timed_seconds=TIMED_SECONDS,
             further=Further(functools.partial(in_question, simplest_first=order), options.seconds),

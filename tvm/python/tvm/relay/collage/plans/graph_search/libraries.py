@@ -315,7 +315,7 @@ class EndToEnd:
         options = dataclasses.replace(options, seed=self.seed, imports=self.imports)
         if self.limit.is_set:
             seconds = min(options.seconds, max(0.0, self.limit.left()))
-            options = dataclasses.replace(options, seconds=seconds, least_rounds=1)
+            options = dataclasses.replace(options, seconds=seconds)
         right = RightOutputs(
             references=references, rtol=limits, truth=scratch.truth, exact=scratch.exact
         )
