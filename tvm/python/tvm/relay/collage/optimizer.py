@@ -28,7 +28,7 @@ from .estimators.session import Session, open_session, own_backend_modules
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
 from .exec.spent import phase
-from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
+from .exec.time_limit import ASKED, BUILT, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
 from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step, steps
@@ -39,14 +39,14 @@ from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.placement.replay import apply_placement, check_placement
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
-from .plans.whole_file import add_originals, replayed_original
+from .plans.whole_file import add_originals
 from .plans.whole_plans import check_original, check_search, decide, end_to_end, search_whole
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
+from .replays import EarlierDecisions, replay
 from .report.make import wanted_costs
 from .report.tables import costs_text
 from .result import Result
@@ -171,9 +171,13 @@ def _optimize(
         clock=clock,
         limit=limit,
     )
+    earlier = None if placement else EarlierDecisions(request, given.original)
+    if earlier and (known := earlier.result()):
+        return known
     request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
-        return _replay(request, placement, decision)
+        file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
+        return replay(request, placement, f"it was built by a decision that was made before{file}")
     if not targets.external and not options.tuning.tries():
         is_here = not options.devices.tracker
         if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
@@ -188,7 +192,8 @@ def _optimize(
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
-            found = OpLevel(prepared, request.records, counts=session.estimator.counts())
+            counts = session.estimator.counts()
+            found = OpLevel(prepared, request.records, counts=counts, is_cut=True)
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -200,7 +205,10 @@ def _optimize(
         if found.records.changes_builds():
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how)
-    return _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
+    result = _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
+    is_cut = found.is_cut or limit.left(BUILT) <= 0 or not is_simplified
+    earlier.keep(result, is_cut)
+    return result
 
 
 def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
@@ -241,35 +249,6 @@ def _prepared(
             _logger.warning("the model is compiled without being simplified: %s", reply.message)
             return module(is_simplified=False)
     return module()
-
-
-def _replay(
-    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
-) -> Result:
-    """Build what the placement says, without measuring; `decision` is it or its file."""
-    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
-    host, external = request.targets.host, request.targets.backends
-    with request.clock.phase("replay"), request.records.in_force():
-        allow = request.options.placement_allow
-        if placement.original:
-            check_placement(request.prepared, placement, host, external=external, allow=allow)
-            mod = replayed_original(request, placement)
-        else:
-            mod = apply_placement(request.prepared, placement, host, external=external, allow=allow)
-    return Result(
-        mod,
-        host,
-        placement.plan,
-        guard=None,
-        partitioned=[],
-        seconds=request.clock.seconds,
-        guard_skipped=f"it was built by a decision that was made before{file}",
-        makers={placement.plan: lambda: placement},
-        records=request.records,
-        kernels=placement.kernels,
-        executor=executor_of(request.build_options, mod),
-        original=_agreement(request, placement.plan, None),
-    )
 
 
 def _place_operators(request: Request, measuring: Session) -> OpLevel:
@@ -316,6 +295,7 @@ def _place_operators(request: Request, measuring: Session) -> OpLevel:
         replans=estimator.replans or {},
         counts=estimator.counts,
         transfers=run.transfers if run else {},
+        is_cut=request.limit.left(ASKED) <= 0,
     )
 
 

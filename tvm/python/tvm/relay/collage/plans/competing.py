@@ -193,7 +193,7 @@ class Plans:
                     cost=cost,
                 )
             ]
-            for function in self._described
+            for function in self.described
         }
 
     def add_untuned(self) -> None:
@@ -235,7 +235,8 @@ class Plans:
         return any(module.same_as(own) for own in untuned if own is not None)
 
     @functools.cached_property
-    def _described(self) -> list[PlacedFunction]:
+    def described(self) -> list[PlacedFunction]:
+        """Return the prepared module's functions, without parts."""
         return describe_functions(self._prepared)
 
     @property
@@ -260,7 +261,7 @@ class Plans:
         host = self._targets.host
         functions = tuple(
             dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
-            for function in self._described
+            for function in self.described
         )
         compiled = {part.backend for each in functions for part in each.parts if part.is_compiled}
         made_with = made_with_now(
