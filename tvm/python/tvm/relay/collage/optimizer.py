@@ -171,13 +171,14 @@ def _optimize(
         clock=clock,
         limit=limit,
     )
-    earlier = None if placement else EarlierDecisions(request, given.original)
-    if earlier and (known := earlier.result()):
-        return known
-    request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
+        request = _compared(request, given.original)
         file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
         return replay(request, placement, f"it was built by a decision that was made before{file}")
+    earlier = EarlierDecisions(request, given.original)
+    if known := earlier.result():
+        return known
+    request = _compared(request, given.original)
     if not targets.external and not options.tuning.tries():
         is_here = not options.devices.tracker
         if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
@@ -209,6 +210,11 @@ def _optimize(
     is_cut = found.is_cut or limit.left(BUILT) <= 0 or not is_simplified
     earlier.keep(result, is_cut)
     return result
+
+
+def _compared(request: Request, original: Any) -> Request:
+    """Return the request with how its module agrees with its original."""
+    return dataclasses.replace(request, original=check_original(request, original))
 
 
 def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:

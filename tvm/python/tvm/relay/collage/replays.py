@@ -36,6 +36,7 @@ from .store.row import now
 
 _logger = logging.getLogger(__name__)
 
+_NO_STORE = "there is no store"
 _NEVER = "it was never compiled, or no decision for it was kept"
 
 
@@ -88,18 +89,26 @@ class EarlierDecisions:
 
     def keep(self, result: Result, is_cut: bool) -> None:
         """Keep what was decided now, unless a later compile may do better; is_cut: whether a limit
-        of time ended some of it early. Never raises."""
-        why = self._key if isinstance(self._key, str) else _why_not_kept(result, is_cut)
-        if not why:
-            row = StoredDecision(self._key, json_text(result.report), now(), label=result.Summary())
-            try:
-                with _opened(self._request.options.storing) as decisions:
-                    if decisions is not None:
-                        decisions.put(row)
-                return
-            except StoreError as error:
-                why = str(error)
-        _logger.info("the decision is not kept for later compiles: %s", why)
+        of time ended some of it early. A store that fails is no reason to fail."""
+        if why := self._keep(result, is_cut):
+            _logger.info("the decision is not kept for later compiles: %s", why)
+
+    def _keep(self, result: Result, is_cut: bool) -> str:
+        """Keep it; return why it is not, "" where it is."""
+        key = self._key
+        if isinstance(key, str):
+            return key
+        if why := _why_not_kept(result, is_cut):
+            return why
+        row = StoredDecision(key, json_text(result.report), now(), label=result.Summary())
+        try:
+            with _opened(self._request.options.storing) as decisions:
+                if decisions is None:
+                    return _NO_STORE
+                decisions.put(row)
+        except StoreError as error:
+            return str(error)
+        return ""
 
     def _find(self) -> StoredDecision | str:
         """Return the decision, or why there is none that serves."""
@@ -110,7 +119,7 @@ class EarlierDecisions:
             return "the options ask to decide anew"
         with _opened(options.storing) as decisions:
             if decisions is None:
-                return "there is no store"
+                return _NO_STORE
             try:
                 row = decisions.get(key)
                 nearest = None if row else decisions.nearest(key)
@@ -150,7 +159,9 @@ def _judged(report: Report, model: Any) -> Original | None:
     """Return how outputs agreed with those of the model's file when that was decided: the file, the
     module and what ran both are the same."""
     found = report.original
-    return found and Original(Agreement(found.by, found.error, found.why), model=model)
+    if found is None:
+        return None
+    return Original(Agreement(found.by, found.error, found.why), model=model)
 
 
 def _why_not_kept(result: Result, is_cut: bool) -> str:

@@ -8,7 +8,7 @@ from tvm.relay.collage.relay_util.operators import operators, operators_with
 def test_all_operators_are_there_and_new_ones_as_soon_as_they_are_made():
     assert operators().keys() == set(tvm.ir.Op.list_op_names())
     assert operators()["nn.conv2d"].same_as(tvm.ir.Op.get("nn.conv2d"))
-    tvm.ir.register_op_attr("collage_test.new", "collage_test.once", 1)
+    tvm.ir.register_op_attr("collage_test.new", "collage_test.made", 1)
     assert operators()["collage_test.new"].name == "collage_test.new"
 
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The key of the decision for a model: all that decides which plan of it ships.
 
-Test: plans/test_decision_key.py.
+Test: test_replays.py.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def decision_key(request: Request, original: Any) -> DecisionKey | str:
     versions = {str(target): stored_version(target.kind.name) for target in targets.external}
     with request.records.in_force():
         records = records_in_force(targets.host)[0].of_module(request.prepared)
-    given = {"tuning": records.digest() if len(records) else ""}
+    given: dict[str, Any] = {"tuning": records.digest() if len(records) else ""}
     if original and original != NO_ORIGINAL:
         given |= {"original": _digest_of(original), "judges": runtime_versions()}
     return DecisionKey(

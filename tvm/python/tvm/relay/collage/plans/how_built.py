@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""All of a request but its module and targets that decides how its whole plans are built and run,
-as texts for the keys of what is kept of them.
+"""The parts of a request, but for its module and targets, that decide how its whole plans are built
+and run, as texts for the keys of what is kept of them.
 
-Test: plans/graph_search/test_optimize.py, plans/test_decision_key.py.
+Test: plans/graph_search/test_optimize.py, test_replays.py.
 """
 
 from __future__ import annotations
