@@ -46,9 +46,7 @@ def trial(request: dict[str, Any]) -> Facts:
             result.build().export_library(library)
             efforts[effort] = {"seconds": time.monotonic() - began, **_facts_of(result)}
             contestants.append(
-                Contestant.of_library(
-                    effort, library, files.inputs, environment=files.environment
-                )
+                Contestant.of_library(effort, library, files.inputs, environment=files.environment)
             )
             yield {"efforts": efforts}
         yield {"stage": "measure"}

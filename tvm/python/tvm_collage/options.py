@@ -69,8 +69,11 @@ _EACH_A_STYLE = _Range(
 )
 
 
-def _row(default: Any, values: _Range | None, meaning: str) -> Any:
-    about = {"values": values, "meaning": meaning}
+def _row(default: Any, values: _Range | None, meaning: str, decides: bool = True) -> Any:
+    """Return the field of an option. `decides`: whether another value may have another plan ship;
+    not of an option that says where something is shown, kept or read, since what a file holds is
+    compared by itself."""
+    about = {"values": values, "meaning": meaning, "decides": decides}
     if isinstance(default, list):
         return dataclasses.field(default_factory=default.copy, metadata=about)
     return dataclasses.field(default=default, metadata=about)
@@ -88,7 +91,9 @@ class OptionTable:
     byoc_fusion_style: list[str] = _row(
         [], _EACH_A_STYLE, "how patterns combine, as <backend>.NoFusion"
     )
-    enable_collage: bool = _row(False, _ANY, "place every part of the model on its fastest backend")
+    enable_collage: bool = _row(
+        False, _ANY, "place every part of the model on its fastest backend", decides=False
+    )
     max_candidates_per_node: int = _row(
         2048, _COUNT, "most candidates of one rule that start at one node"
     )
@@ -104,6 +109,7 @@ class OptionTable:
         0.0,
         _up_to(_MOST_SECONDS),
         "seconds for all of a compile, after which the best plan so far ships; 0: no limit",
+        decides=False,
     )
     effort: str = _row(
         "normal",
@@ -157,19 +163,24 @@ class OptionTable:
         60.0, _SECONDS, "a candidate's build or run longer than this is a timeout"
     )
     workers: int = _row(
-        0, _between(0, 1024), "processes that build candidates; 0 means one a thread, 8 at most"
+        0,
+        _between(0, 1024),
+        "processes that build candidates; 0 means one a thread, 8 at most",
+        decides=False,
     )
     seed: int = _row(0, _at_least(0), "seed of the random inputs that are measured")
     sample_inputs: str = _row(
         "",
         _ANY,
         "file of arrays by input name (.npz) that whole plans run on; empty for made-up ones",
+        decides=False,
     )
     original: str = _row(
         "",
         _ANY,
         "the model's file, with whose outputs plans are compared; commands take the model itself, "
         "none for none",
+        decides=False,
     )
     verify: str = _row(
         "external",
@@ -186,22 +197,34 @@ class OptionTable:
         "auto",
         _one_of(*PROGRESS),
         "what is shown while measuring: auto means rich on a terminal, else lines",
+        decides=False,
     )
     log_level: str = _row(
         "notset",
         _one_of("notset", "debug", "info", "warning", "error"),
         "least level of log lines of Collage; notset leaves logging as the program set it",
+        decides=False,
     )
-    report: str = _row("", _ANY, "file that the report is written to, as JSON; empty for none")
-    placement: str = _row("", _ANY, "file of a saved placement to use: then nothing is measured")
+    report: str = _row(
+        "", _ANY, "file that the report is written to, as JSON; empty for none", decides=False
+    )
+    placement: str = _row(
+        "", _ANY, "file of a saved placement to use: then nothing is measured", decides=False
+    )
     placement_allow: list[str] = _row(
         [],
         _each_one_of("weights", "version", "machine", "target", "tuning"),
         "how a saved placement may differ from what is built here",
+        decides=False,
     )
-    store: str = _row("", _ANY, "file of measured costs; empty means the user's own, none for none")
+    store: str = _row(
+        "", _ANY, "file of measured costs; empty means the user's own, none for none", decides=False
+    )
     tuning_log: list[str] = _row(
-        [], _ANY, "logs whose tuning records TVM's kernels use, besides those in force"
+        [],
+        _ANY,
+        "logs whose tuning records TVM's kernels use, besides those in force",
+        decides=False,
     )
     transfer_log: list[str] = _row(
         [],
@@ -233,13 +256,24 @@ class OptionTable:
     )
     tune_seconds: float = _row(600.0, _SECONDS, "time for all of that search, in seconds")
     retry_failed: bool = _row(
-        False, _ANY, "measure again what the store knows as a failure or as noisy"
+        False,
+        _ANY,
+        "measure again what the store knows as a failure or as noisy",
+        decides=False,
+    )
+    reuse_decision: bool = _row(
+        True,
+        _ANY,
+        "ship what an earlier compile of the same model chose on this machine, as the store has it",
+        decides=False,
     )
     rpc_tracker: str = _row(
         "", _ANY, "host:port of an RPC tracker: measure on its devices instead of here"
     )
     rpc_key: str = _row("", _ANY, "the tracker's key of the devices to measure on")
-    rpc_wait: float = _row(10.0, _SECONDS, "how long to wait for a free device, in seconds")
+    rpc_wait: float = _row(
+        10.0, _SECONDS, "how long to wait for a free device, in seconds", decides=False
+    )
     rpc_compiler: str = _row(
         "", _ANY, "C++ compiler that links for the devices; empty means this machine's own"
     )
@@ -264,6 +298,12 @@ def option_table() -> list[Option]:
         takes = values.takes if values else TYPES[type(default)]
         rows.append(Option(field.name, default, field.metadata["meaning"], takes=takes))
     return rows
+
+
+def deciding(options: OptionTable) -> dict[str, Any]:
+    """Return the values, by name, of the options that decide which plan ships."""
+    rows = [field.name for field in dataclasses.fields(OptionTable) if field.metadata["decides"]]
+    return {name: getattr(options, name) for name in rows}
 
 
 # --- as flags: `tvmc compile --collage-<name>`, `collage compile --<name>` ------------------------

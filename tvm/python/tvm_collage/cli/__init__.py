@@ -13,11 +13,14 @@ import collections
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator, Sequence
 
 from tvm_collage_hook import INTERRUPTED
 
 from .. import __version__
+from ..loading import quick_loading
+from ..options import DEST
 from ..supervisor import ended_by_interrupt
 from . import commands as of
 from .parser import Parser, line_of, progress_of
@@ -26,6 +29,8 @@ from .transfer import add_tt
 
 # As argparse has it.
 WRONG_ARGUMENTS = 2
+# From one dot to the next of a line that moves.
+_STEP_SECONDS = 0.3
 
 # Each adds the parser of a command, or of several.
 _COMMANDS = (
@@ -85,7 +90,7 @@ def _write_no_more() -> None:
 
 def _run_in_tvm(options: argparse.Namespace) -> int:
     try:
-        with ended_by_interrupt(), _loading(options):
+        with ended_by_interrupt(), _loading(options), quick_loading(_tunes(options)):
             from tvm.relay.collage.cli import run_command
     except ModuleNotFoundError as error:
         if error.name != "tvm.relay.collage.cli":
@@ -95,18 +100,33 @@ def _run_in_tvm(options: argparse.Namespace) -> int:
     return int(run_command(options))
 
 
+def _tunes(options: argparse.Namespace) -> bool:
+    """Return whether a command looks for schedules of TVM's kernels."""
+    return bool(vars(options).get(f"{DEST}tune")) or options.run.startswith("tt.")
+
+
 @contextlib.contextmanager
 def _loading(options: argparse.Namespace) -> Iterator[None]:
-    """On a terminal a line for the seconds in which TVM is imported, gone when it is."""
+    """On a terminal a line that moves while TVM is imported, gone when it is."""
     stream = sys.stderr
     is_untold = options.quiet or options.json or progress_of(options) in ("quiet", "json")
     if is_untold or not stream.isatty():
         yield
         return
-    print("collage: loading TVM", end="", file=stream, flush=True)
+    is_over = threading.Event()
+
+    def tell() -> None:
+        print("collage: loading TVM", end="", file=stream, flush=True)
+        while not is_over.wait(_STEP_SECONDS):
+            print(".", end="", file=stream, flush=True)
+
+    teller = threading.Thread(target=tell, daemon=True)
+    teller.start()
     try:
         yield
     finally:
+        is_over.set()
+        teller.join()
         print("\r\x1b[K", end="", file=stream, flush=True)
 
 

@@ -22,6 +22,8 @@ def add_store(commands: Commands) -> None:
         return action
 
     _add_filters(add("list", "list_costs", "print costs"))
+    help = "print the decisions of earlier compiles, which later ones of the same model use"
+    add("decisions", "list_decisions", help)
     help = "tell which costs serve here and now, and why others do not"
     action = add("explain", "explain_costs", help)
     _add_filters(action)
@@ -40,7 +42,7 @@ def add_store(commands: Commands) -> None:
     action.set_defaults(gives_data=True)
     action = add("import", "import_costs", "add exported costs; of equal keys the newer one stays")
     action.add_argument("input", help="a file of `collage store export`; - is standard input")
-    help = "remove costs that all of the options apply to, and print them"
+    help = "remove costs that all of the options apply to, and decisions likewise; print them"
     action = add("prune", "prune_costs", help)
     _add_filters(action)
     help = "measured more than so many days ago"

@@ -84,6 +84,7 @@ NEWER = {
     2: ("median", "load", "unverified"),
     3: ("load", "unverified"),
     4: ("unverified",),
+    5: (),
 }
 
 

@@ -5,7 +5,13 @@ import contextlib
 import sqlite3
 
 from tvm.relay.collage.measure import Cost
-from tvm.relay.collage.store import CostKey, Environment, StoredCost
+from tvm.relay.collage.store import (
+    CostKey,
+    DecisionKey,
+    Environment,
+    StoredCost,
+    StoredDecision,
+)
 
 KEY = CostKey(
     candidate="0123456789abcdef",
@@ -19,6 +25,18 @@ KEY = CostKey(
     tvm="0.19.0 c4dc0c29f LLVM 22.1.8",
     measuring="1",
 )
+DECISION_KEY = DecisionKey(
+    model="0123456789abcdef",
+    weights="fedcba9876543210",
+    backends='{"dnnl": "3.2.0"}',
+    target="llvm -mcpu=znver4",
+    cpu="AMD EPYC, cpu family 25",
+    threads="2",
+    options='{"opt_level": 3}',
+    given='{"tuning": ""}',
+    tvm="0.19.0 c4dc0c29f LLVM 22.1.8",
+    collage="0.1.0 1 1",
+)
 MEASURED = Cost("measured", 1.5e-3, 1.1e-3, 1.6e-3, 20, 2e-5, "noisy: so its quartile", 1.3e-3)
 FAILED = Cost.failed("compile_failed", "build: ValueError: no kernel for this")
 FAKE_ENVIRONMENT = Environment("cpu", "fake", "2", "0.19", "1")
@@ -31,6 +49,11 @@ def at(minute, second=0):
 def row(cost=MEASURED, minute=0, **parts):
     """A row with KEY, but for `parts`."""
     return StoredCost(KEY._replace(**parts), cost, at(minute), "dnnl(conv2d+relu)", 0.3)
+
+
+def decision(minute=0, report='{"plan": "dnnl, \u00e9"}', **parts):
+    """A decision with DECISION_KEY, but for `parts`."""
+    return StoredDecision(DECISION_KEY._replace(**parts), report, at(minute), "plan dnnl; 1.2 ms")
 
 
 @contextlib.contextmanager

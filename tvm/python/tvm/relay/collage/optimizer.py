@@ -30,7 +30,7 @@ from .estimators.session import Session, open_session, own_backend_modules
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
 from .exec.spent import phase
-from .exec.time_limit import ASKED, PREPARED, TimeIsUpError, TimeLimit
+from .exec.time_limit import ASKED, BUILT, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
 from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step, steps
@@ -42,12 +42,11 @@ from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.placement.replay import apply_placement, check_placement
 from .plans.profiled import profiles_of
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
-from .plans.whole_file import add_originals, replayed_original
+from .plans.whole_file import add_originals
 from .plans.whole_plans import (
     check_original,
     check_search,
@@ -59,6 +58,7 @@ from .plans.whole_plans import (
 from .process_wide.interrupts import interrupts_kept
 from .process_wide.logs import logging_at
 from .relay_util.node_spans import stamp_nodes
+from .replays import EarlierDecisions, replay
 from .report.make import wanted_costs
 from .report.tables import costs_text
 from .result import Result
@@ -183,9 +183,14 @@ def _optimize(
         clock=clock,
         limit=limit,
     )
-    request = dataclasses.replace(request, original=check_original(request, given.original))
     if placement is not None:
-        return _replay(request, placement, decision)
+        request = _compared(request, given.original)
+        file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
+        return replay(request, placement, f"it was built by a decision that was made before{file}")
+    earlier = EarlierDecisions(request, given.original)
+    if known := earlier.result():
+        return known
+    request = _compared(request, given.original)
     if not targets.external and not options.tuning.tries():
         is_here = not options.devices.tracker
         if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
@@ -197,7 +202,7 @@ def _optimize(
             add_originals(request)
     with first_answer(request, first_end_to_end(request)) as first:
         try:
-            return _searched(request, first)
+            return _searched(request, first, earlier)
         except KeyboardInterrupt:
             if not first.best:
                 raise
@@ -205,7 +210,7 @@ def _optimize(
             return _result(request, name, guarded=guarded, ended_early=why)
 
 
-def _searched(request: Request, first: FirstAnswer) -> Result:
+def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -> Result:
     """Search, have the plans compete, and return what ships."""
     options, targets, plans = request.options, request.targets, request.plans
     with contextlib.ExitStack() as held:
@@ -223,7 +228,7 @@ def _searched(request: Request, first: FirstAnswer) -> Result:
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
             counts = session.estimator.counts()
-            found = OpLevel(request.prepared, request.records, counts=counts)
+            found = OpLevel(request.prepared, request.records, counts=counts, is_cut=True)
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -238,7 +243,15 @@ def _searched(request: Request, first: FirstAnswer) -> Result:
     if guarded is not None and guarded is first.raced:
         usual = dataclasses.replace(found, records=request.records)
         return _result(request, name, usual, guarded=guarded, search=search, ended_early=skipped)
-    return _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
+    result = _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
+    is_cut = found.is_cut or request.limit.left(BUILT) <= 0 or not plans.is_simplified
+    earlier.keep(result, is_cut)
+    return result
+
+
+def _compared(request: Request, original: Any) -> Request:
+    """Return the request with how its module agrees with its original."""
+    return dataclasses.replace(request, original=check_original(request, original))
 
 
 def _placement_of(given: Placement | str | os.PathLike | None) -> Placement | None:
@@ -281,38 +294,7 @@ def _prepared(
     return module()
 
 
-def _replay(
-    request: Request, placement: Placement, decision: Placement | str | os.PathLike | None
-) -> Result:
-    """Build what the placement says, without measuring; `decision` is it or its file."""
-    file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
-    host, external = request.targets.host, request.targets.backends
-    with request.clock.phase("replay"), request.records.in_force():
-        allow = request.options.placement_allow
-        if placement.original:
-            check_placement(request.prepared, placement, host, external=external, allow=allow)
-            mod = replayed_original(request, placement)
-        else:
-            mod = apply_placement(request.prepared, placement, host, external=external, allow=allow)
-    return Result(
-        mod,
-        host,
-        placement.plan,
-        guard=None,
-        partitioned=[],
-        seconds=request.clock.seconds,
-        guard_skipped=f"it was built by a decision that was made before{file}",
-        makers={placement.plan: lambda: placement},
-        records=request.records,
-        kernels=placement.kernels,
-        executor=executor_of(request.build_options, mod),
-        original=_agreement(request, placement.plan, None),
-    )
-
-
-def _place_operators(
-    request: Request, measuring: Session, profiles: Profiles | None
-) -> OpLevel:
+def _place_operators(request: Request, measuring: Session, profiles: Profiles | None) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = request.options, request.targets, request.plans
     if options.measure_kernels and measuring.runner.is_here:
@@ -356,6 +338,7 @@ def _place_operators(
         replans=estimator.replans or {},
         counts=estimator.counts,
         transfers=run.transfers if run else {},
+        is_cut=request.limit.left(ASKED) <= 0,
     )
 
 

@@ -60,8 +60,9 @@ class Result(ToldDecision):
     seconds: time spent by phase ("prepare", "partition", "guard"), in seconds.
     makers: what makes the placement of each plan that was seen, also of those that lost and of
         those that the search of whole plans tried; see `placement` and `placements`.
-    guard_skipped: why nothing was measured end to end: a placement was replayed, or a guard that
-        was on could not, e.g. for inputs with open dimensions; "" otherwise. Where it could not,
+    guard_skipped: why nothing was measured end to end: a placement was replayed, an earlier compile
+        has decided (its figures are record.decision, docs/store.md), or a guard that was on could
+        not, e.g. for inputs with open dimensions; "" otherwise. Where it could not,
         the op-level optimum ships if the cost of each of its parts was measured, else TVM alone.
     ended_early: why the best plan of the first answer ships, as it was raced before the search:
         somebody interrupted the compile, or a limit left no time to compare others; "" otherwise.
@@ -206,8 +207,9 @@ class Result(ToldDecision):
         )
 
     def _told(self, is_full: bool = True) -> Report:
-        """Return the record, or all of it but graphs and placements, which take long."""
-        if is_full:
+        """Return the record, or, unless it was made, all of it but graphs and placements, which
+        take long."""
+        if is_full or "record" in vars(self):
             return self.record
         comparisons = self.guard.comparisons if self.guard else []
         singles = [item.name for item in comparisons if is_single(item.name)]
@@ -234,12 +236,14 @@ class Result(ToldDecision):
         )
         return dataclasses.replace(report, summary=Summary(report))
 
-    def told_by(self, source: Report | None, file: str) -> Result:
-        """A replay of this file's placement, whose report tells of the search that `source` tells
-        of."""
-        found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
+    def told_by(self, source: Report | None, file: str = "", decided_at: str = "") -> Result:
+        """A replay whose report tells of the search that `source` tells of: that of a placement in
+        a file, or of an earlier compile, which decided then."""
+        found = dataclasses.replace(self)
+        if file:
+            found = dataclasses.replace(self, guard_skipped=f"{self.guard_skipped}, {file}")
         if source:
-            vars(found)["record"] = found.record.with_search_of(source)
+            vars(found)["record"] = found.record.with_search_of(source, decided_at)
         return found
 
     def built_by(self, make_built: Callable[[], Built] | None) -> Result:

@@ -69,7 +69,7 @@ def test_nothing_is_removed_without_yes(store, capsys):
     assert call("cache", "clear", "--store", store) == 2
     assert "say --yes to remove what follows: store" in capsys.readouterr().err and store.exists()
     assert call("cache", "clear", "--store", store, "--yes") == 0
-    assert "removed store of measured costs" in capsys.readouterr().out
+    assert "removed store of costs and decisions" in capsys.readouterr().out
     assert not list(store.parent.iterdir())
     assert call("cache", "clear", "--store", store, "--yes") == 0
     assert "nothing to remove" in capsys.readouterr().out

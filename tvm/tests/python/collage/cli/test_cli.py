@@ -2,12 +2,15 @@
 """The command `collage` itself: Ctrl-C, errors, arguments."""
 
 import argparse
+import contextlib
 import io
 import json
 import logging
+import re
 import signal
 import subprocess
 import sys
+import time
 from importlib import import_module
 
 import pytest
@@ -22,7 +25,7 @@ from tvm.relay.collage.cli import compile, doctor, store
 from tvm.relay.collage.files.text import append_line
 from tvm.relay.collage.options.named import option
 from tvm.relay.collage.store import CostStore
-from tvm_collage import command
+from tvm_collage import cli, command
 from tvm_collage.cli import leaves_of, main, make_parser
 
 SCHEMA = json.loads((ROOT / "docs" / "progress.schema.json").read_text())
@@ -47,7 +50,7 @@ WAITING = """
 import signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
 {before}
-from tvm_collage import command
+from tvm_collage import cli, command
 {patch}
 sys.argv = ["collage", *{command}]
 sys.exit(command.main())
@@ -109,7 +112,7 @@ def test_ctrl_c_ends_a_command_that_nobody_reads():
     assert interrupted(IN_AN_IMPORT, is_heard=False) == (130, "")
 
 
-LOADING = "collage: loading TVM\r\x1b[K"
+LOADING = r"collage: loading TVM\.*\r\x1b\[K"
 
 
 class Terminal(io.StringIO):
@@ -134,7 +137,49 @@ def test_a_terminal_says_so_while_tvm_is_loaded(monkeypatch, stream, flags, told
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr("tvm.relay.collage.cli.run_command", lambda options: 7)
     assert command.main() == 7
-    assert stream.getvalue() == told
+    assert re.fullmatch(told, stream.getvalue())
+
+
+def test_the_line_moves_while_tvm_is_loaded(monkeypatch):
+    """Loading lasts until the line has moved twice."""
+    stream = Terminal()
+
+    def run_command(options):
+        return 7
+
+    def loads(tunes):
+        give_up = time.monotonic() + 60
+        while ".." not in stream.getvalue() and time.monotonic() < give_up:
+            time.sleep(0.01)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(sys, "argv", ["collage", "store", "check"])
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr("tvm.relay.collage.cli.run_command", run_command)
+    monkeypatch.setattr(cli, "quick_loading", loads)
+    assert command.main() == 7
+    assert re.fullmatch(LOADING, stream.getvalue()) and ".." in stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("line", "tunes"),
+    [
+        ("compile m.onnx -o m.so", False),
+        ("compile m.onnx -o m.so --tune 8", True),
+        ("run m.so", False),
+        ("tt info log", True),
+    ],
+)
+def test_tuners_are_loaded_whole_for_commands_that_tune(monkeypatch, line, tunes):
+    told = []
+
+    def loads(tunes):
+        told.append(tunes)
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(cli, "quick_loading", loads)
+    monkeypatch.setattr("tvm.relay.collage.cli.run_command", lambda options: 7)
+    assert cli.main(line.split()) == 7 and told == [tunes]
 
 
 @pytest.mark.parametrize("closed", [["stderr"], ["stdout", "stderr"]])

@@ -9,8 +9,9 @@ import sys
 
 import pytest
 from store_files import FAULTS, damaged, fill, make_version_1, truncated
-from store_rows import FAILED, KEY, MEASURED, row, sql
-from tvm.relay.collage.store import CostStore, Environment
+from store_rows import FAILED, KEY, MEASURED, decision, row, sql
+from tvm.relay.collage.store import CostStore, Decisions, Environment
+from tvm.relay.collage.store.decision_row import deciding_version
 from tvm.relay.collage.store.key import stored_version
 from tvm_collage.cli import main
 
@@ -52,6 +53,25 @@ def test_list(path, capsys):
     assert "compile_failed: build: ValueError: no kernel for this" in out
     assert lines[-1] == f"3 costs, 1 of them failures; {path}"
     assert collage_json(capsys, "store", "list", "--store", path)[0] == row(**HERE).to_json()
+
+
+def test_decisions_are_listed_checked_and_pruned(path, capsys):
+    kept = decision(1, tvm=HERE["tvm"], collage=deciding_version())
+    with CostStore(path) as store:
+        for each in (decision(0), kept):
+            Decisions(store).put(each)
+    code, out, _ = collage(capsys, "store", "decisions", "--store", path)
+    assert code == 0 and out.splitlines()[0] == kept.Summary()
+    assert out.splitlines()[-1] == f"2 decisions; {path}"
+    first = collage_json(capsys, "store", "decisions", "--store", path)[0]
+    assert first == kept.to_json() and "report" not in first
+    assert collage_json(capsys, "store", "check", "--store", path)["decisions"] == 2
+    prune = ("store", "prune", "--store", path, "--other-versions")
+    assert not collage_json(capsys, *prune, "--status", "crashed")["decisions"], "named costs alone"
+    assert len(collage_json(capsys, *prune, "--dry-run")["decisions"]) == 1
+    assert collage(capsys, *prune)[1].endswith(f", and 1 decisions; {path}\n")
+    with CostStore(path) as store:
+        assert Decisions(store).rows() == [kept]
 
 
 @pytest.mark.parametrize(
@@ -184,9 +204,15 @@ def test_import_of_what_is_no_text_or_not_there(path, tmp_path, capsys):
 
 def test_check_of_a_sound_store(path, capsys):
     code, out, _ = collage(capsys, "store", "check", "--store", path)
-    assert (code, out) == (0, f"{path}: sound, 3 costs\n")
+    assert (code, out) == (0, f"{path}: sound, 3 costs, 0 decisions\n")
     report = collage_json(capsys, "store", "check", "--store", path)
-    assert report == {"store": str(path), "sound": True, "costs": 3, "problems": []}
+    assert report == {
+        "store": str(path),
+        "sound": True,
+        "costs": 3,
+        "decisions": 0,
+        "problems": [],
+    }
 
 
 @pytest.mark.parametrize("make", FAULTS, ids=lambda make: make.__name__)

@@ -11,7 +11,7 @@ from relay_text import make_backend, parse, partition
 from tree import ROOT
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.options import option_table
-from tvm_collage.options import flag
+from tvm_collage.options import deciding, flag
 from tvm_collage.words import Effort
 
 DOCS = ROOT / "docs"
@@ -32,6 +32,13 @@ def test_the_table_is_the_fields_and_their_defaults():
         "byoc_fusion_style",
         "enable_collage",
     ]
+
+
+def test_an_option_decides_which_plan_ships_unless_its_row_says_that_it_does_not():
+    found = deciding(CollageOptions(seed=7))
+    assert found["seed"] == 7 and {"guard_rounds", "tune", "measure_seconds", "verify"} <= {*found}
+    shown_or_kept = {"progress", "report", "log_level", "store", "workers", "reuse_decision"}
+    assert not shown_or_kept & {*found} and "enable_collage" not in found
 
 
 def test_every_row_says_what_it_means_in_one_line():

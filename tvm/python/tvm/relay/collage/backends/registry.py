@@ -19,6 +19,7 @@ from ..errors import BackendUnavailableError, UnknownBackendError
 from ..messages.foreign import last_line
 from ..process_wide.interrupts import carried
 from ..relay_util.external import TRANSITION, TVM_BACKEND, WHOLE_PLAN, is_external
+from ..relay_util.operators import operators
 from ..rules.pattern_entry import check_entries
 from ..rules.predicates import never_raises
 from ..tvm_fixes.apply import set_op_attributes
@@ -147,7 +148,7 @@ def _table_for_tvm(backend: Backend) -> list[tuple]:
 def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
     """Return the backend's predicates of ops as ones that never raise; ValueError or TypeError for
     what is none."""
-    known = set(tvm.ir.Op.list_op_names())
+    known = operators()
     for op, predicate in getattr(backend, attribute).items():
         if op not in known:
             near = nearest(op, known)

@@ -11,9 +11,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import tvm.relay.op.contrib  # registers TVM's predicates
-from tvm import ir, relay
+from tvm import relay
 
 from ..process_wide.lazy import late_function
+from ..relay_util.operators import operators_with
 from ..tvm_fixes.apply import replace, set_op_attributes
 
 _LETTERS = "abcdef"
@@ -29,8 +30,8 @@ def serve_tvms_partitioning(backends: Iterable[str]) -> None:
 
 def _replace_predicates(backend: str) -> None:
     attribute = f"target.{backend}"
-    ops = [op for op in map(ir.Op.get, ir.Op.list_op_names()) if op.has_attr(attribute)]
-    late = {op.name: _late_predicate(backend, op, attribute) for op in ops}
+    found = operators_with(attribute)
+    late = {name: _late_predicate(backend, op, attribute) for name, op in found.items()}
     set_op_attributes("predicates", attribute, late)
 
 

@@ -58,12 +58,12 @@ def _check_is_ours(store: Path | None) -> None:
 
 
 def _rows(options: argparse.Namespace) -> list[dict[str, Any]]:
-    """Return the store of costs, and the folders that killed processes left, which may be many."""
+    """Return the store, and the folders that killed processes left, which may be many."""
     path, _ = store_path(options.store)
     with one_step("cache", "adding up sizes", options.progress):
         kept = sum(map(_bytes, _files_of(path)))
         left = sum(_folder_bytes(folder) for folder in stale_folders())
-    rows = [{"what": "store of measured costs", "path": str(path), "bytes": kept}]
+    rows = [{"what": "store of costs and decisions", "path": str(path), "bytes": kept}]
     temporary = {"what": "left by killed processes", "path": tempfile.gettempdir(), "bytes": left}
     return [*rows[: path is not None], temporary]
 

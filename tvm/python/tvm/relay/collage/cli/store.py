@@ -22,8 +22,22 @@ from ..errors import CollageError, OptionError
 from ..files.text import check_file_path
 from ..machine.environment import vector_bits
 from ..messages.progress import one_step
-from ..store import CostStore, StoreError, StoreOlderError, store_path
-from ..store.explain import explain, measured_before, of_other_versions, summary_lines
+from ..store import (
+    CostStore,
+    Decisions,
+    StoredDecision,
+    StoreError,
+    StoreOlderError,
+    store_path,
+)
+from ..store.explain import (
+    decided_before,
+    decided_by_other_versions,
+    explain,
+    measured_before,
+    of_other_versions,
+    summary_lines,
+)
 from ..store.row import StoredCost, read_lines, to_line
 from ..store.salvage import salvage
 from ..tuning.transfer.shipped import made, shipped_kernels, shipped_log
@@ -72,6 +86,14 @@ def _text(row: StoredCost) -> str:
     tuned = json.loads(key.options).get(TUNING, "")
     label = f"{row.label} with records {tuned}" if tuned else row.label
     return "  ".join([key.candidate, row.measured_at[:19], backend, label, row.cost.Summary()])
+
+
+def list_decisions(options: argparse.Namespace) -> int:
+    with _open(options, create=False, write=False) as store:
+        rows = Decisions(store).rows()
+    total = f"{len(rows)} decisions; {store.path}"
+    tell(options, [row.to_json() for row in rows], [*(row.Summary() for row in rows), total])
+    return 0
 
 
 def explain_costs(options: argparse.Namespace) -> int:
@@ -132,17 +154,35 @@ def prune_costs(options: argparse.Namespace) -> int:
             rows = measured_before(rows, options.older_than)
         if options.other_versions:
             rows = of_other_versions(rows)
+        decisions = [] if any(filters.values()) else _decisions_to_prune(store, options)
         removed = 0 if options.dry_run or not rows else store.remove(rows)
-        if removed:
+        if not options.dry_run and decisions:
+            Decisions(store).remove(decisions)
+        if not options.dry_run and (removed or decisions):
             try:
                 store.shrink()
             except StoreError as error:
                 _logger.warning("removed, but the file is as large as it was: %s", error)
     kept = len(everything) - removed
-    report = {"removed": removed, "rows": [row.to_json() for row in rows], "kept": kept}
+    report = {
+        "removed": removed,
+        "rows": [row.to_json() for row in rows],
+        "kept": kept,
+        "decisions": [row.to_json() for row in decisions],
+    }
     done = f"{len(rows)} would be removed" if options.dry_run else f"{removed} removed"
-    tell(options, report, [*map(_text, rows), f"{len(everything)} costs, {done}; {store.path}"])
+    if decisions:
+        done += f", and {len(decisions)} decisions"
+    lines = [*map(_text, rows), *(row.Summary() for row in decisions)]
+    tell(options, report, [*lines, f"{len(everything)} costs, {done}; {store.path}"])
     return 0
+
+
+def _decisions_to_prune(store: CostStore, options: argparse.Namespace) -> list[StoredDecision]:
+    rows = Decisions(store).rows()
+    if options.older_than is not None:
+        rows = decided_before(rows, options.older_than)
+    return decided_by_other_versions(rows) if options.other_versions else rows
 
 
 def show_shipped(options: argparse.Namespace) -> int:
@@ -174,15 +214,18 @@ def _made_text(facts: dict[str, Any]) -> str:
 
 
 def check_store(options: argparse.Namespace) -> int:
-    count, path = 0, _path(options)
+    count, decided, path = 0, 0, _path(options)
     try:
         with _open(options, create=False, write=False) as store:
-            problems, count = store.problems(), len(store.rows())
+            decisions = Decisions(store)
+            problems = [*store.problems(), *decisions.problems()]
+            count, decided = len(store.rows()), len(decisions.rows())
     except StoreOlderError:
         raise  # no fault
     except StoreError as error:
         problems = [str(error)]
-    report = {"store": str(path), "sound": not problems, "costs": count, "problems": problems}
-    verdict = "FAULTY" if problems else f"sound, {count} costs"
+    counts = {"costs": count, "decisions": decided}
+    report = {"store": str(path), "sound": not problems, **counts, "problems": problems}
+    verdict = "FAULTY" if problems else f"sound, {count} costs, {decided} decisions"
     tell(options, report, [*problems, f"{path}: {verdict}"])
     return 1 if problems else 0

@@ -8,7 +8,7 @@ those of many. Test: estimators/test_calibration.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from ..costs.cost import CostStatus
 from ..relay_util.external import TVM_BACKEND

@@ -35,9 +35,7 @@ class Profiles:
     shares: Mapping[str, float]  # by backend, of the sum, which a cost is hardly ever below
     rival_seconds: float = 0.0
 
-    def foresee(
-        self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]
-    ) -> Foresight:
+    def foresee(self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]) -> Foresight:
         """Return what candidates on these targets, of these nodes, will hardly cost less than."""
         rows = zip(targets, nodes, strict=True)
         return Foresight([self._least(*row) for row in rows], self.rival_seconds)

@@ -50,7 +50,7 @@ class Plans:
         self.kernels: tuple[KernelChoice, ...] = ()
         self._alone: dict[str, tuple[tvm.IRModule, list[FunctionReport]] | Cost] = {}
         self._prepared, self._targets = prepared, targets
-        self._opt_level, self._is_simplified = current_opt_level(), is_simplified
+        self._opt_level, self.is_simplified = current_opt_level(), is_simplified
         # Of these plans, and of those that a search of whole plans tried.
         self._parts: dict[str, Callable[[], dict[str, Any]]] = {TVM_ALONE: dict}
         self._originals: dict[str, str] = {}
@@ -199,7 +199,7 @@ class Plans:
                     cost=cost,
                 )
             ]
-            for function in self._described
+            for function in self.described
         }
 
     def add_untuned(self) -> None:
@@ -241,7 +241,8 @@ class Plans:
         return any(module.same_as(own) for own in untuned if own is not None)
 
     @functools.cached_property
-    def _described(self) -> list[PlacedFunction]:
+    def described(self) -> list[PlacedFunction]:
+        """Return the prepared module's functions, without parts."""
         return describe_functions(self._prepared)
 
     @property
@@ -266,7 +267,7 @@ class Plans:
         host = self._targets.host
         functions = tuple(
             dataclasses.replace(function, parts=tuple(parts.get(function.name, ())))
-            for function in self._described
+            for function in self.described
         )
         compiled = {part.backend for each in functions for part in each.parts if part.is_compiled}
         made_with = made_with_now(
@@ -281,7 +282,7 @@ class Plans:
         kernels = self.kernels if module is None else self.kernels_of(name)
         return Placement(
             plan=name,
-            made_with=dataclasses.replace(made_with, is_simplified=self._is_simplified),
+            made_with=dataclasses.replace(made_with, is_simplified=self.is_simplified),
             functions=functions,
             kernels=tuple(kernels),
             one_thread=module is not None and is_on_one_thread(module["main"]),

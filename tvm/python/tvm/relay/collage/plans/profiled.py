@@ -2,9 +2,8 @@
 """Each backend alone is run once more with a profile, by which the search foresees costs.
 
 The libraries are those of the first answer. A backend whose profile fails has none, and its costs
-are asked for as if nothing were known of them.
-Precondition: the prepared module is stamped (relay_util/node_spans.py), and the first answer's files
-tell their kernels. Test: plans/test_profiled.py.
+are asked for as if nothing were known of them. Precondition: the prepared module is stamped
+(relay_util/node_spans.py), and the files tell their kernels. Test: plans/test_profiled.py.
 """
 
 from __future__ import annotations
@@ -65,9 +64,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     return Profiles(seconds, SHARES, rival_seconds=first.seconds) if seconds else None
 
 
-def _times(
-    session: Session, prepared: tvm.IRModule, file: Linked, plan: dict
-) -> OperatorTimes:
+def _times(session: Session, prepared: tvm.IRModule, file: Linked, plan: dict) -> OperatorTimes:
     """Return the profile of a library, which a worker takes."""
     arguments = {
         "library": file.library,

@@ -72,6 +72,7 @@ class OpLevel:
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
     # how many trials of other kernels' schedules came to what
     transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    is_cut: bool = False  # whether the limit of time ended it before all was asked
 
     def is_small(self) -> bool:
         """Return whether it may spend more time on waking threads than they save."""

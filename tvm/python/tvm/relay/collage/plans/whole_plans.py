@@ -9,23 +9,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-import numpy as np
 import tvm
-from tvm.relay.backend import Executor, Runtime
 
-from ..candidate.candidate import calls_of
 from ..compile import build_whole
 from ..compile.compiled_parts import CompiledParts
-from ..compile.executors import GRAPH, VM, executor_of
+from ..compile.executors import GRAPH, executor_of
 from ..costs.cost import Cost
 from ..costs.kernel import for_candidates
 from ..errors import OptionError
-from ..estimators.row import build_options
 from ..estimators.session import measure_options, open_store, own_backend_modules, version_of
 from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
@@ -50,6 +45,7 @@ from .graph_search import (
 from .graph_search.libraries import Linked
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
+from .how_built import how_built
 from .names import OP_LEVEL, SEARCHED, TVM_ALONE
 from .original import NONE as NO_ORIGINAL
 from .original import Original, check, exact_outputs
@@ -254,9 +250,7 @@ def search_whole_plans(
         # It may end before its last trial: when its time is up, or no other plan is found.
         on_step = held.enter_context(steps("graph search", request.options.progress, is_open=True))
         on_step("plans tried", 0, options.trials)
-        known = held.enter_context(
-            known_plans(request, found.records, runner, samples=how.samples, reference=reference)
-        )
+        known = held.enter_context(known_plans(request, found.records, runner, reference=reference))
         base = known.look_up(reference)
         beside = plans.module_of(first)
         if isinstance(beside, Cost):
@@ -296,7 +290,6 @@ def known_plans(
     request: Request,
     records: TuningRecords,
     runner: Runner,
-    samples: Mapping[str, np.ndarray],
     reference: str,
 ) -> Iterator[KnownPlans]:
     """Yield what the store knows of the module's plans that were measured beside the plan
@@ -304,15 +297,12 @@ def known_plans(
     device = runner.info if isinstance(runner, DeviceRunner) else None
     versions = {str(each): version_of(each.kind.name, device) for each in request.targets.external}
     depends_on = {
-        **build_options(),
+        **how_built(request),
         "backends": versions,
-        "executor": _built_by(request),
         "tuning": records.digest() if len(records) else "",
         "kernels": [[c.backend, c.step, c.kernel] for c in for_candidates(request.plans.kernels)],
         "beside": reference,
         "accuracy_budget": request.options.accuracy_budget,
-        "samples": _digest(samples),
-        **calls_of(request.prepared),
         **({"judged_by": request.original.agreement.by} if request.original else {}),
     }
     store = None
@@ -328,24 +318,3 @@ def known_plans(
     finally:
         if store is not None:
             store.close()
-
-
-def _built_by(request: Request) -> list[str]:
-    """Return what options of the build come to: one that is not given is as good as its default."""
-    if request.executor == VM:
-        return [VM]  # it takes none
-    defaults = {"executor": Executor(GRAPH), "runtime": Runtime("cpp"), "mod_name": "default"}
-    return sorted(f"{name}={_text(v)}" for name, v in {**defaults, **request.build_options}.items())
-
-
-def _text(value: object) -> str:
-    """Return what stands for an original: a runtime itself prints its name alone."""
-    return f"{value.name} {value.attrs}" if isinstance(value, Executor | Runtime) else str(value)
-
-
-def _digest(arrays: Mapping[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
-    for name, array in sorted(arrays.items()):
-        digest.update(f"{name} {array.dtype} {array.shape} ".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()[:16]

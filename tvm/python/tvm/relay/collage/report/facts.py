@@ -16,7 +16,7 @@ from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 from ..plans.names import ONE_THREAD
 from ..views.function_report import Unplaced
-from .record import Report, Step
+from .record import Decision, Report, Step
 
 Row = TypeVar("Row")
 Key = TypeVar("Key", bound=Hashable)
@@ -65,6 +65,9 @@ def _ships(report: Report) -> str:
 
 def _latency(report: Report) -> str:
     chosen, best = _told(report)
+    if chosen is None and report.decision and report.decision.decided_at:
+        then = _latency(report.measured()).removesuffix(".")
+        return f"{then}: {earlier_text(report.decision)}."
     if chosen is None:
         why = report.guard_skipped or "the guard, which measures whole plans, was off"
         return f"How fast it is was not measured: {why}."
@@ -128,6 +131,19 @@ def best_single(plans: Sequence[ComparedPlan]) -> ComparedPlan | None:
 def _names_of(chosen: ComparedPlan, report: Report) -> set[str]:
     """Return the names of the plan that ships."""
     return {report.plan, chosen.name, chosen.same_as} - {""}
+
+
+def earlier_text(decision: Decision) -> str:
+    """Say whose figures those of an earlier compile are, and how to have others."""
+    return (
+        f"as an earlier compile measured that decided this ({time_of(decision)}); the option "
+        "reuse_decision, if off, has it decided anew"
+    )
+
+
+def time_of(decision: Decision) -> str:
+    """Return when it was decided, as 2026-01-31 12:00 UTC."""
+    return f"{decision.decided_at[:16].replace('T', ' ')} UTC"
 
 
 def agreement_line(report: Report) -> str:

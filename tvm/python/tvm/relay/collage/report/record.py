@@ -206,6 +206,13 @@ class Decision:
     guard_skipped: str = described("as in the report")
     plans: tuple[ComparedPlan, ...] = described("as in the report")
     costs: CostCounts = described("as in the report")
+    decided_at: str = described(
+        "when, in UTC, where it is of an earlier compile of the model here; else empty", default=""
+    )
+
+    def figures(self) -> dict[str, Any]:
+        """Return the fields of a report that it has."""
+        return {name: value for name, value in vars(self).items() if name != "decided_at"}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -282,14 +289,15 @@ class Report:
     def measured(self) -> Report:
         """Return the report with what was measured: a replay measured nothing, and has what was
         measured for its decision, which may have shipped another plan."""
-        return dataclasses.replace(self, **vars(self.decision)) if self.decision else self
+        return dataclasses.replace(self, **self.decision.figures()) if self.decision else self
 
-    def with_search_of(self, source: Report) -> Report:
+    def with_search_of(self, source: Report, decided_at: str = "") -> Report:
         """Return the report of a replay with what the report that its placement is of tells: by
         that it is explained and drawn. What was measured end to end stands apart in `decision`,
-        since it is of that build and of what that one shipped."""
+        since it is of that build and of what that one shipped. `decided_at`: when, where it is of
+        an earlier compile."""
         plain = (source.plan, source.guard_skipped, source.plans)
-        measured = Decision(*plain, costs=source.costs)
+        measured = Decision(*plain, costs=source.costs, decided_at=decided_at)
         return dataclasses.replace(
             self,
             functions=source.functions,

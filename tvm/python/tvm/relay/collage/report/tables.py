@@ -26,6 +26,7 @@ from .facts import (
     ratio_text,
     reason_text,
     sum_remark,
+    time_of,
     time_text,
     tried_text,
 )
@@ -77,6 +78,10 @@ def print_report(report: Report, console: Console | None = None, details: bool =
     if report.plans:
         by = "" if report.executor == _USUAL else f", by the {report.executor} executor"
         print_titled(f"Plans end to end{by}", plan_table(report.plans), console)
+    elif report.decision and report.decision.plans:
+        at = time_of(report.decision) if report.decision.decided_at else "then"
+        title = f"Plans end to end, as they were measured when it was decided ({at})"
+        print_titled(title, plan_table(report.decision.plans), console)
     print_decision(report, console)
 
 

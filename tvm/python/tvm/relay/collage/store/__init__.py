@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The persistent store of measured costs: one SQLite file that several searches may share. What
-reads and writes it during a search is StoredCosts. Docs: docs/store.md."""
+"""The persistent store of measured costs, and of what was decided by them: one SQLite file that
+several searches may share. What reads and writes it during a search is StoredCosts. Docs:
+docs/store.md."""
 
 from .connect import NO_STORE, VARIABLE, default_path, missing_folder, store_path
 from .database import CostStore
+from .decision_row import DecisionKey, StoredDecision
+from .decisions import Decisions
 from .errors import (
     StoreBusyError,
     StoreCorruptError,
@@ -25,6 +28,8 @@ __all__ = [
     "VARIABLE",
     "CostKey",
     "CostStore",
+    "DecisionKey",
+    "Decisions",
     "Environment",
     "StoreBusyError",
     "StoreCorruptError",
@@ -38,6 +43,7 @@ __all__ = [
     "StoreReadOnlyError",
     "StoredCost",
     "StoredCosts",
+    "StoredDecision",
     "default_path",
     "missing_folder",
     "store_path",

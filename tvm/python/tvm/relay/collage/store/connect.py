@@ -12,6 +12,7 @@ from pathlib import Path
 
 import platformdirs
 
+from .decision_row import DECISION_COLUMNS
 from .errors import (
     StoreCorruptError,
     StoreFolderError,
@@ -101,9 +102,10 @@ def _check_content(connection: sqlite3.Connection, path: Path) -> None:
     (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise StoreCorruptError(path, f"the file is damaged ({verdict})")
-    columns = [row[1] for row in connection.execute("PRAGMA table_info(cost)")]
-    if sorted(columns) != sorted(COLUMNS):
-        raise StoreCorruptError(path, "its table lacks columns or has others")
+    for table, wanted in (("cost", COLUMNS), ("decision", DECISION_COLUMNS)):
+        columns = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
+        if sorted(columns) != sorted(wanted):
+            raise StoreCorruptError(path, f"its table {table} lacks columns or has others")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

@@ -42,7 +42,7 @@ class CostStore(contextlib.AbstractContextManager):
         self.is_read_only = not writable
 
     def get(self, key: CostKey) -> StoredCost | None:
-        found = self._query(f"{_SELECT} WHERE {_KEY_IS}", key)
+        found = self.query(f"{_SELECT} WHERE {_KEY_IS}", key)
         return _readable(found[0]) if found else None
 
     def nearest(self, key: CostKey) -> StoredCost | None:
@@ -58,7 +58,7 @@ class CostStore(contextlib.AbstractContextManager):
         wanted |= {"backend =": backend} if backend else {}
         wanted |= {"status =": status} if status else {}
         conditions = " AND ".join(f"{condition} ?" for condition in wanted)
-        found = self._query(f"{_SELECT} WHERE {conditions}", wanted.values())
+        found = self.query(f"{_SELECT} WHERE {conditions}", wanted.values())
         return [row for row in map(_readable, found) if row is not None]
 
     def put(self, row: StoredCost) -> None:
@@ -69,12 +69,12 @@ class CostStore(contextlib.AbstractContextManager):
 
     def merge(self, rows: Iterable[StoredCost]) -> int:
         """Keep the newer of equal keys; all rows or, on errors, none. Returns how many changed."""
-        return self._change(_REPLACE_OLDER, (row.values() for row in rows))
+        return self.change(_REPLACE_OLDER, (row.values() for row in rows))
 
     def remove(self, rows: Iterable[StoredCost]) -> int:
         """Remove these rows or, on any error, none. Returns how many; one that was measured again
         since it was read stays."""
-        return self._change(_REMOVE, ((*row.key, row.measured_at) for row in rows))
+        return self.change(_REMOVE, ((*row.key, row.measured_at) for row in rows))
 
     def shrink(self) -> None:
         """Give the room of removed rows back to the disk; needs as much again meanwhile."""
@@ -84,8 +84,8 @@ class CostStore(contextlib.AbstractContextManager):
 
     def problems(self) -> list[str]:
         """Return what is wrong, by SQLite's full check and row by row; empty for a sound store."""
-        found = [row[0] for row in self._query("PRAGMA integrity_check") if row[0] != "ok"]
-        for values in self._query(_SELECT):
+        found = [row[0] for row in self.query("PRAGMA integrity_check") if row[0] != "ok"]
+        for values in self.query(_SELECT):
             try:
                 StoredCost.of_values(values)
             except ValueError as error:
@@ -98,11 +98,12 @@ class CostStore(contextlib.AbstractContextManager):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _query(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+    def query(self, sql: str, values: Iterable[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return the rows of a statement that reads."""
         with reported(self.path):
             return self._connection.execute(sql, tuple(values)).fetchall()
 
-    def _change(self, sql: str, values: Iterable[tuple[Any, ...]]) -> int:
+    def change(self, sql: str, values: Iterable[tuple[Any, ...]]) -> int:
         """Run a statement for each of the values, in one transaction; how many rows it changed."""
         self._must_write()
         with reported(self.path):

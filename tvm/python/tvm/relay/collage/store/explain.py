@@ -11,6 +11,7 @@ import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from .decision_row import StoredDecision, deciding_version
 from .key import CostKey, Environment, default_text, stored_version
 from .row import StoredCost, utc
 
@@ -104,8 +105,25 @@ def summary_lines(explained: Sequence[Explained]) -> list[str]:
 
 def measured_before(rows: Sequence[StoredCost], days: float) -> list[StoredCost]:
     """Return the rows older than so many days."""
-    limit = utc(datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days))
+    limit = _before(days)
     return [row for row in rows if row.measured_at < limit]
+
+
+def decided_before(rows: Sequence[StoredDecision], days: float) -> list[StoredDecision]:
+    """Return the rows older than so many days."""
+    limit = _before(days)
+    return [row for row in rows if row.decided_at < limit]
+
+
+def _before(days: float) -> str:
+    return utc(datetime.datetime.now(datetime.UTC) - datetime.timedelta(days=days))
+
+
+def decided_by_other_versions(rows: Sequence[StoredDecision]) -> list[StoredDecision]:
+    """Return the rows that no compile with this installation can use: of another TVM, or of another
+    version of this tool."""
+    tvm = Environment.here().tvm
+    return [row for row in rows if row.key.tvm != tvm or row.key.collage != deciding_version()]
 
 
 def of_other_versions(rows: Sequence[StoredCost]) -> list[StoredCost]:

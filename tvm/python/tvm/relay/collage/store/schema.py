@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The store's table, its versions, and the way from each to the next.
+"""The store's tables, their versions, and the way from each to the next.
 
 `check_version` is the only place that writes the schema. Test: store/test_faults.py.
 """
@@ -16,7 +16,7 @@ from .row import message_of, was_unverified
 
 # In the file's header: "CLGe", so that other programs' SQLite files are told apart.
 APPLICATION_ID = 0x434C4765
-VERSION = 5
+VERSION = 6
 
 # Key columns first; they stand in the order of key.CostKey. Times are in seconds.
 CREATE = """
@@ -49,10 +49,31 @@ CREATE TABLE cost (
 ) WITHOUT ROWID
 """
 
+# The columns of the key stand in the order of decisions.DecisionKey.
+CREATE_DECISION = """
+CREATE TABLE decision (
+  model      TEXT NOT NULL,  -- hash of the prepared module, without the values of its weights
+  weights    TEXT NOT NULL,  -- hash of these values
+  backends   TEXT NOT NULL,  -- JSON: the version of each external target's backend
+  target     TEXT NOT NULL,  -- the host target
+  cpu        TEXT NOT NULL,  -- as of a cost
+  threads    TEXT NOT NULL,  -- as of a cost
+  options    TEXT NOT NULL,  -- JSON: options that decide, and what changes how plans are built
+  given      TEXT NOT NULL,  -- JSON: hashes of tuning records and of the model's file, who ran it
+  tvm        TEXT NOT NULL,  -- as of a cost
+  collage    TEXT NOT NULL,  -- versions of this tool, of how it measures and of how it decides
+  report     BLOB NOT NULL,  -- of that compile: JSON, packed by zlib
+  decided_at TEXT NOT NULL,  -- as a cost's measured_at
+  label      TEXT NOT NULL,  -- for people: the report's summary; no part of the key
+  PRIMARY KEY (model, weights, backends, target, cpu, threads, options, given, tvm, collage)
+)
+"""
+
 # Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
 # rows count as measured in no time, so they answer only where the interval is narrow. Up to version
 # 2 seconds was always the median; up to version 3 nobody knew whether the machine was busy; up to
-# version 4 the message alone said that a cost was noisy or unverified (row.message_of).
+# version 4 the message alone said that a cost was noisy or unverified (row.message_of). Up to
+# version 5 no decision was kept.
 MIGRATIONS = {
     1: ("ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",),
     2: ("ALTER TABLE cost ADD COLUMN median REAL",),
@@ -62,11 +83,12 @@ MIGRATIONS = {
         "UPDATE cost SET message = message_of(status, message), "
         "unverified = was_unverified(status, message) WHERE status = 'measured' AND message <> ''",
     ),
+    5: (CREATE_DECISION,),
 }
 
 
 def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writable: bool) -> None:
-    """Make the table in an empty file, migrate an older one, refuse what is not ours.
+    """Make the tables in an empty file, migrate an older one, refuse what is not ours.
 
     Raises StoreForeignError, StoreNewerError, StoreReadOnlyError (an older file that cannot be
     migrated) and SQLite's own errors.
@@ -84,7 +106,7 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
         # Another process may have been faster.
         while not _is_current(connection, path):
             version = _pragma(connection, "user_version")
-            for statement in MIGRATIONS[version] if version else (CREATE,):
+            for statement in MIGRATIONS[version] if version else (CREATE, CREATE_DECISION):
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {version + 1 if version else VERSION}")

@@ -17,6 +17,7 @@ import tvm
 from tvm._ffi.registry import remove_global_func
 
 from ..process_wide.shared_patch import SharedPatch
+from ..relay_util.operators import operators, operators_with
 from .table import FIXES
 
 # What makes of TVM's own what stands in its place.
@@ -67,13 +68,10 @@ def put(name: str, value: Any) -> None:
 def set_op_attributes(name: str, key: str, values: Mapping[str, Any]) -> None:
     """Have operators of these names, and no others, have these values of an attribute."""
     assert any(place.startswith("attribute:") for place in FIXES[name].places)
-    for each in tvm.ir.Op.list_op_names():
-        op = tvm.ir.Op.get(each)
-        # TVM refuses to read an attribute that no operator has ever had.
-        if op.has_attr(key) and op.get_attr(key) is not None:
-            op.reset_attr(key)
-        if each in values:
-            tvm.ir.register_op_attr(each, key, values[each])
+    for op in operators_with(key).values():
+        op.reset_attr(key)
+    for each in operators().keys() & values.keys():
+        tvm.ir.register_op_attr(each, key, values[each])
 
 
 class ScopedFix:

@@ -7,6 +7,7 @@ Test: plans/original/test_runtimes.py.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.metadata
 import os
@@ -53,6 +54,15 @@ def run_original(model: str, inputs: str, outputs: str, sets: int) -> dict[str, 
     save_arrays(outputs, {f"output_{i}": array for i, array in enumerate(found)})
     names = opened.names if len(opened.names) == len(once_more) else []
     return {"by": opened.by, "names": list(names)}
+
+
+def runtime_versions() -> dict[str, str]:
+    """Return the versions of the runtimes that are installed, by package."""
+    found = {}
+    for package in ("onnxruntime", "torch", *(name.partition(".")[0] for name in _TFLITE)):
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[package] = importlib.metadata.version(package)
+    return found
 
 
 def _open(model: str) -> _Opened:

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+import html
 import itertools
-from xml.sax.saxutils import escape, quoteattr
 
 from ..looks import PATTERNS, Look
 from .draw import EDGE, LETTERS, Area, Font, Picture, text_width
@@ -32,7 +32,7 @@ def to_svg(picture: Picture) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" font-family="system-ui, sans-serif">'
-        f"<title>{escape(picture.title)}</title><defs>{patterns}</defs>"
+        f"<title>{html.escape(picture.title, quote=False)}</title><defs>{patterns}</defs>"
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>\n'
         + "\n".join(pen.lines)
         + "\n</svg>\n"
@@ -79,10 +79,10 @@ class _SvgPen:
             shown = words[: max(1, int(room / size / LETTERS[font.is_bold]) - 1)] + "…"
         weight = ' font-weight="600"' if font.is_bold else ""
         # What was cut is seen by hovering.
-        title = f"<title>{escape(words)}</title>" if shown != words else ""
+        title = f"<title>{html.escape(words, quote=False)}</title>" if shown != words else ""
         self.lines.append(
-            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill={quoteattr(font.colour)} '
-            f'text-anchor="{anchor}"{weight}>{escape(shown)}{title}</text>'
+            f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" fill="{html.escape(font.colour)}" '
+            f'text-anchor="{anchor}"{weight}>{html.escape(shown, quote=False)}{title}</text>'
         )
 
 
