@@ -11,7 +11,8 @@ asked.
 
 seconds: each backend alone beside the libraries. minutes: what ships beside each backend alone and
 the libraries. hours: the same, and what ships with fewer backends. effort: how long a compile takes
-at each effort, and what ships. What a net does wrong is a row of its record. Docs: docs/bench.md, docs/results.md. Test: bench/test_zoo.py.
+at each effort, and what ships. What a net does wrong is a row of its record. Docs: docs/bench.md,
+docs/results.md. Test: bench/test_zoo.py.
 """
 
 from __future__ import annotations
