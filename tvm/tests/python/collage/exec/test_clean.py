@@ -148,10 +148,12 @@ def test_an_interrupt_while_it_is_waited_for_leaves_nobody(forks):
     main = threading.main_thread().ident
     interrupt = threading.Timer(0.2, signal.pthread_kill, [main, signal.SIGINT])
     interrupt.start()
+    descriptors = len(os.listdir("/proc/self/fd"))
     with pytest.raises(KeyboardInterrupt):
         kind_of()
     interrupt.join()
     assert children() == before - {clean} and forks.clean is None
+    assert len(os.listdir("/proc/self/fd")) < descriptors, "the clean process's socket is gone"
 
 
 DRIVER = """

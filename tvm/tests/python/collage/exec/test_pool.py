@@ -141,7 +141,8 @@ def test_large_requests_and_replies(pool):
     assert pool.run([job])[0].value == text
 
 
-def test_an_exception_of_the_caller_kills_busy_workers():
+def test_an_exception_of_the_caller_kills_busy_workers(pool):
+    pool.run([deed(1)])  # so that the clean process is there before
     with WorkerPool(2) as pool:
 
         def interrupt(index, reply):

@@ -34,17 +34,19 @@ _MOST_DEATHS = 2
 _LONGEST_ANSWER = 64
 _ENDING_SECONDS = 2.0
 # What a child has of its parent besides its variables, by lines of /proc/self/status and files.
-_LINES = ("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn", "NoNewPrivs", "Seccomp")
-_LINES += ("Cpus_allowed", "Mems_allowed")
+_LINES = (
+    *("Umask", "Uid", "Gid", "Groups", "SigBlk", "SigIgn"),
+    *("NoNewPrivs", "Seccomp", "Cpus_allowed", "Mems_allowed"),
+)
 _FILES = ("limits", "cgroup")
 
 
 @dataclasses.dataclass(frozen=True)
 class Conditions:
-    """What a process has from the driver for good."""
+    """The variables and the rest that a process has from the driver for good."""
 
     variables: Mapping[str, str]  # but those that are read late
-    others: tuple[str, ...]  # such as CPUs and limits
+    others: tuple[str, ...]  # such as its CPUs and limits
 
     @classmethod
     def of_driver(cls, variables: Mapping[str, str]) -> Conditions:

@@ -16,7 +16,6 @@ from ..errors import MachineError
 from .clean_process import ForkedWorker, WorkerForks
 from .scratch import ScratchFolder
 
-
 Started = subprocess.Popen | ForkedWorker
 
 forks = WorkerForks()
@@ -38,7 +37,7 @@ def start_worker(
     environment: Mapping[str, str], scratch: ScratchFolder, seconds: float
 ) -> tuple[Started, int]:
     """Start the process, with pipes as its stdin and stdout; return it and the descriptor of its
-    replies. Fork it where that is the same, for which a clean process may take so many seconds.
+    replies. Fork it where that is the same, which may take so many seconds.
 
     `environment` is set over the driver's own. WorkerStartError closes `scratch`.
     """
@@ -63,18 +62,18 @@ def start_worker(
                 start_new_session=True,
                 env={**own, **environment},
             )
-    except OSError as error:
+    except BaseException as error:  # a Ctrl-C, too, while TVM is imported
         os.close(replies)
         scratch.close()
-        raise WorkerStartError(f"cannot start a worker process: {error}") from None
+        if isinstance(error, OSError):
+            raise WorkerStartError(f"cannot start a worker process: {error}") from None
+        raise
     finally:
         os.close(worker_replies)
     return process, replies
 
 
-def kill_worker(
-    process: Started, replies: int, scratch: ScratchFolder, owner: int
-) -> None:
+def kill_worker(process: Started, replies: int, scratch: ScratchFolder, owner: int) -> None:
     """Kill a worker's whole process group and free what it had."""
     if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
         return
