@@ -68,14 +68,13 @@ def quick_builds():
 
 @pytest.fixture(scope="session", autouse=True)
 def quick_workers():
-    """Worker processes are forked from a clean process that has imported TVM (tvm_forks.py)."""
+    """Worker processes are forked also where tests change variables that nothing reads early."""
     import tvm_forks
-    from tvm.relay.collage.exec import launch
+    from tvm.relay.collage.exec import clean_process
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "subprocess", tvm_forks.WORKERS)
+        patch.setattr(clean_process, "READ_LATE", tvm_forks.READ_LATE)
         yield
-    tvm_forks.close()
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +85,7 @@ def forked_workers():
     from tvm.relay.collage.exec import launch
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(launch, "subprocess", FORKED)
+        patch.setattr(launch, "forks", FORKED)
         yield
 
 

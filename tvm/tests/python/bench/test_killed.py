@@ -20,7 +20,7 @@ QUICK = ["--rounds", "100000"]
 ZOO = ["zoo", "--models", "two_inputs", "--backends", "dnnl", *QUICK]
 SLOW = pytest.mark.slow("a net built by a whole benchmark")
 # What the command lines of the processes of interest have in them.
-CHILD, WORKER = "harness/child.py", "collage.exec.worker"
+CHILD, WORKER = "harness/child.py", "collage.exec."
 
 
 def marked(mark):

@@ -17,7 +17,6 @@ import hashlib
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -148,10 +147,10 @@ def search(
     import tvm
     from tvm.relay.collage import CollageOptions, optimize
     from tvm.relay.collage.estimators import session
-    from tvm.relay.collage.exec import launch
+    from tvm.relay.collage.exec import clean_process, launch
     from tvm.relay.collage.machine import load
 
-    launch.subprocess = FORKED if forked else subprocess
+    launch.forks = FORKED if forked else clean_process.WorkerForks()
     usual = session.measure_options
 
     def options_on_the_device(options, *more):
@@ -183,14 +182,16 @@ def search(
 
 
 class ForkedPopen:
-    """A worker that is forked and so need not import TVM; as much of Popen as WorkerProcess uses.
+    """A worker that is forked from this process and so need not import TVM, in the place of
+    clean_process.ForkedWorker.
 
     The worker's own code, protocol, session and death with its parent are the real ones.
     """
 
-    def __init__(self, arguments, *, pass_fds, env, **_):
+    def __init__(self, own, over, *, replies, seconds):
         from tvm.relay.collage.exec import worker
 
+        parent = os.getpid()
         requests, self._to_worker = os.pipe()
         self._from_worker, printed = os.pipe()
         self.returncode = None
@@ -203,15 +204,15 @@ class ForkedPopen:
                 os.dup2(printed, 2)
                 with open(os.devnull) as nothing:  # not closed: the driver's objects know them
                     for fd in map(int, os.listdir("/proc/self/fd")):
-                        if fd > 2 and fd not in (*pass_fds, nothing.fileno()):
+                        if fd > 2 and fd not in (replies, nothing.fileno()):
                             os.dup2(nothing.fileno(), fd)
                 # pytest has put its own in their places. What was there is kept: its end would
                 # close a number that is taken again.
                 kept = sys.stdin, sys.stdout, sys.stderr
                 sys.stdin, sys.stdout, sys.stderr = map(os.fdopen, (0, 1, 2), "rww")
-                os.environ.update(env)
+                os.environ.update(own, **over)
                 tempfile.tempdir = None
-                worker.main(arguments[-2:])
+                worker.main([replies, parent])
                 del kept
             finally:
                 os._exit(1)
@@ -225,7 +226,8 @@ class ForkedPopen:
         self.returncode = os.waitstatus_to_exitcode(status)
 
 
-FORKED = types.SimpleNamespace(Popen=ForkedPopen, PIPE=subprocess.PIPE, STDOUT=subprocess.STDOUT)
+# In the place of launch.forks.
+FORKED = types.SimpleNamespace(fork=ForkedPopen)
 
 
 def serve():

@@ -205,7 +205,7 @@ def serve_device(tracker, key, threads=None):
     from tvm.relay.collage.exec import launch
     from tvm.relay.collage.rpc.tracker import Address
 
-    launch.subprocess = FORKED
+    launch.forks = FORKED
     if threads is not None:
         os.environ["TVM_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = threads
     port = free_port()

@@ -10,10 +10,8 @@ import textwrap
 
 import measure_fakes
 import pytest
-import tvm_forks
 from fault_runs import wait_until
 from measure_fakes import REPLIES, measure
-from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.reply import parse_reply
 
 Job, WorkerPool = measure.Job, measure.WorkerPool
@@ -57,19 +55,6 @@ def test_a_bad_job_costs_itself_alone(pool):
         assert (replies[name].outcome, replies[name].type) == ("failed", kind)
     assert replies["raise"].message == "ValueError: no kernel for this"
     assert "MemoryError" in replies["memory"].type
-
-
-def test_tests_fork_their_workers_and_start_those_of_another_environment():
-    code = "import os, sys; print(os.getppid(), os.environ.get('OMP_NUM_THREADS'), *sys.argv[1:])"
-    done = tvm_forks.run(code, "a", "b")
-    assert done.stdout.split()[::2] == [str(os.getpid()), "a"] and done.returncode == 0
-    assert tvm_forks.run("raise SystemExit(3)").returncode == 3
-    other = {**os.environ, "OMP_NUM_THREADS": "7"}
-    assert tvm_forks.run(code, env=other).stdout.split() == [str(os.getpid()), "7"]
-    for environment, kind in (({}, tvm_forks.ForkedPopen), (other, subprocess.Popen)):
-        process, replies = launch.start_worker(environment, scratch := launch.make_scratch())
-        launch.kill_worker(process, replies, scratch, os.getpid())
-        assert type(process) is kind and process.returncode == -signal.SIGKILL
 
 
 def test_replies_come_in_order_and_are_announced(pool):
@@ -156,7 +141,8 @@ def test_large_requests_and_replies(pool):
     assert pool.run([job])[0].value == text
 
 
-def test_an_exception_of_the_caller_kills_busy_workers():
+def test_an_exception_of_the_caller_kills_busy_workers(pool):
+    pool.run([deed(1)])  # so that the clean process is there before
     with WorkerPool(2) as pool:
 
         def interrupt(index, reply):
@@ -186,7 +172,7 @@ sys.path.insert(0, {here!r})
 from fault_search import FORKED
 from measure_fakes import measure
 from tvm.relay.collage.exec import launch
-launch.subprocess = FORKED  # whose workers need not import TVM again
+launch.forks = FORKED  # whose workers need not import TVM again
 pool = measure.WorkerPool({workers})
 jobs = [measure.Job("ping", {{}}, 60.0)] * 8
 print(*{{r.value["pid"] for r in pool.run(jobs)}}, flush=True)

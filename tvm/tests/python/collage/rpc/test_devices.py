@@ -54,7 +54,7 @@ def fleet(tmp_path_factory):
 @pytest.fixture
 def forked(monkeypatch):
     """Workers of this process are forked, which saves their import of TVM."""
-    monkeypatch.setattr(launch, "subprocess", fault_search.FORKED)
+    monkeypatch.setattr(launch, "forks", fault_search.FORKED)
 
 
 def candidate(name, run=1e-3, **more):

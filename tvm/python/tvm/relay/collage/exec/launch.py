@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker process is started, and killed with all that it started. Test: exec/test_pool.py."""
+"""A worker process is forked or started, and killed with all that it started.
+Test: exec/test_pool.py.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,12 @@ import sys
 from collections.abc import Mapping
 
 from ..errors import MachineError
+from .clean_process import ForkedWorker, WorkerForks
 from .scratch import ScratchFolder
+
+Started = subprocess.Popen | ForkedWorker
+
+forks = WorkerForks()
 
 
 class WorkerStartError(MachineError):
@@ -27,48 +34,46 @@ def make_scratch() -> ScratchFolder:
 
 
 def start_worker(
-    environment: Mapping[str, str], scratch: ScratchFolder
-) -> tuple[subprocess.Popen, int]:
+    environment: Mapping[str, str], scratch: ScratchFolder, seconds: float
+) -> tuple[Started, int]:
     """Start the process, with pipes as its stdin and stdout; return it and the descriptor of its
-    replies.
+    replies. Fork it where that is the same, which may take so many seconds.
 
     `environment` is set over the driver's own. WorkerStartError closes `scratch`.
     """
     replies, worker_replies = os.pipe()
-    variables = {
-        "GOMP_SPINCOUNT": "1000",
-        **os.environ,
-        "TMPDIR": scratch.path,
-        **environment,
-    }
+    own = {"GOMP_SPINCOUNT": "1000", **os.environ, "TMPDIR": scratch.path}
+    process: Started | None
     try:
-        process = subprocess.Popen(
-            [
-                sys.executable,
-                "-P",  # a user's json.py in the current folder must not stand for Python's own
-                "-m",
-                f"{__package__}.worker",
-                *map(str, (worker_replies, os.getpid())),
-            ],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            pass_fds=(worker_replies,),
-            start_new_session=True,
-            env=variables,
-        )
-    except OSError as error:
+        process = forks.fork(own, environment, replies=worker_replies, seconds=seconds)
+        if process is None:
+            process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-P",  # a user's json.py in the current folder must not stand for Python's own
+                    "-m",
+                    f"{__package__}.worker",
+                    *map(str, (worker_replies, os.getpid())),
+                ],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                pass_fds=(worker_replies,),
+                start_new_session=True,
+                env={**own, **environment},
+            )
+    except BaseException as error:  # a Ctrl-C, too, while TVM is imported
         os.close(replies)
         scratch.close()
-        raise WorkerStartError(f"cannot start a worker process: {error}") from None
+        if isinstance(error, OSError):
+            raise WorkerStartError(f"cannot start a worker process: {error}") from None
+        raise
     finally:
         os.close(worker_replies)
     return process, replies
 
 
-def kill_worker(
-    process: subprocess.Popen, replies: int, scratch: ScratchFolder, owner: int
-) -> None:
+def kill_worker(process: Started, replies: int, scratch: ScratchFolder, owner: int) -> None:
     """Kill a worker's whole process group and free what it had."""
     if os.getpid() != owner:  # a fork of the driver must not end the driver's workers
         return

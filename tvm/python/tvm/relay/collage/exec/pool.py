@@ -193,8 +193,8 @@ def step(*pools: WorkerPool, concurrency: int | None = None) -> None:
 
 
 class SpareWorkers:
-    """Workers kept for the next comparison, as their start, an import of TVM, takes seconds: with
-    nothing open, by the options that they were started with."""
+    """Workers kept for the next comparison, as their start takes seconds where they are not
+    forked: with nothing open, by the options that they were started with."""
 
     def __init__(self) -> None:
         self.idle: list[tuple[WorkerOptions, WorkerProcess]] = []

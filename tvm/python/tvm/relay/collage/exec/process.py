@@ -56,7 +56,7 @@ class WorkerProcess:
         self._options = options = options or WorkerOptions()
         # What a killed candidate leaves there goes with the worker.
         self._scratch = scratch = make_scratch()
-        self._process, replies = start_worker(options.environment, scratch)
+        self._process, replies = start_worker(options.environment, scratch, options.startup_seconds)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._stdin = self._process.stdin.fileno()
         self._stderr = self._process.stdout.fileno()

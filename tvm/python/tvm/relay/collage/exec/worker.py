@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worker process: runs what may hang or crash, away from the user. Test: exec/test_pool.py.
 
-Started as `python -m <this module> <reply fd> <parent pid>`. A request is one line
-of JSON on stdin, {"id", "command", "arguments"}; its reply one line on the reply descriptor,
-{"id", "ok": true, "value"} or {"id", "ok": false, "type", "message", "fault"}, both with "spent",
-seconds by phase. Both descriptors are moved out of the way at start, so that what a candidate reads
-or prints cannot touch the protocol.
+Forked from a clean process (clean.py), or started as `python -m <this module> <reply fd> <parent
+pid>`. A request is one line of JSON on stdin, {"id", "command", "arguments"}; its reply one line on
+the reply descriptor, {"id", "ok": true, "value"} or {"id", "ok": false, "type", "message",
+"fault"}, both with "spent", seconds by phase. Both descriptors are moved out of the way at start,
+so that what a candidate reads or prints cannot touch the protocol.
 """
 
 from __future__ import annotations
