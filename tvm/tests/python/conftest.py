@@ -5,7 +5,6 @@ The user's store of costs stays out of it: a test that wants a store names one o
 """
 
 import collections
-import contextlib
 import functools
 import gc
 import os
@@ -107,6 +106,7 @@ def program(tmp_path_factory):
 def fakes(monkeypatch):
     """Mock costs, a first answer as "first" says, by default none, and a guard that builds nothing
     and lets the last plan win."""
+    from first_answers import answer_first
     from tvm.relay.collage import MockCostEstimator, optimizer
     from tvm.relay.collage.measure import Comparison, Cost, Interval
     from tvm.relay.collage.plans import whole_plans
@@ -114,10 +114,6 @@ def fakes(monkeypatch):
     from tvm.relay.collage.plans.graph_search import GuardResult, GuardUnavailable
 
     seen = {}
-
-    @contextlib.contextmanager
-    def first_answer(request, how):
-        yield seen.get("first", FirstAnswer())
 
     def guard(plans, reference, how, **more):
         seen.update(plans=plans, reference=reference, how=how, **more)
@@ -130,6 +126,6 @@ def fakes(monkeypatch):
     monkeypatch.setattr(
         optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
-    monkeypatch.setattr(optimizer, "first_answer", first_answer)
+    answer_first(monkeypatch, lambda: seen.get("first", FirstAnswer()))
     monkeypatch.setattr(whole_plans, "guard", guard)
     return seen

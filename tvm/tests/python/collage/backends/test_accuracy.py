@@ -6,6 +6,7 @@ import logging
 import numpy as np
 import pytest
 import tvm
+from first_answers import answer_first
 from identity_backends import BAD_TRADER, RIGHT, TRADER
 from relay_text import is_external
 from sessions import shared_session
@@ -123,6 +124,7 @@ def test_plans_have_the_optimum_without_them_beside_the_optimum(mock_costs, monk
         raise GuardUnavailable("no inputs")
 
     monkeypatch.setattr(whole_plans, "guard", fake)
+    answer_first(monkeypatch)
     result = optimize(RIGHT, TRADER, accuracy_budget=ENOUGH)
     assert compilers(seen["plans"]["collage"]) == {TRADER}
     assert compilers(seen["plans"]["collage-exact"]) == {RIGHT}
