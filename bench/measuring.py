@@ -55,7 +55,9 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
                     "backends": args.backends,
                     "placement": f"{folder}/placement.json",
                 }
-                settings = {"store": f"{folder}/costs.db", "guard": has_guard}
+                # The warm run has the costs, and decides again by them.
+                settings = {"store": f"{folder}/costs.db", "reuse_decision": False}
+                settings |= {"guard": has_guard}
                 settings |= {"measure_seconds": args.measure_seconds}
                 options = {"settings": settings, "made_up": args.made_up}
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:

@@ -41,6 +41,8 @@ def main(arguments: list[str] | None = None) -> int:
     options = _parse(arguments)
     began = time.perf_counter()
     options.collage["store"] = str(make_fresh_store(options.output.parent))
+    # What the guard builds of each model is measured once more.
+    options.collage["reuse_decision"] = False
     from tvm.relay.collage.report import make_console
 
     console = make_console()

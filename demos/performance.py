@@ -42,6 +42,7 @@ print("one more in each step:", ", ".join(names))
 # %%
 options = OPTIONS | {
     "store": str(OUTPUT / "performance.sqlite"),
+    "reuse_decision": False,  # the guard is what is shown
     "log_level": "error",
     # Short chains of calls are measured in half the time.
     **{name: min(2, OPTIONS[name]) for name in ("tvm_max_depth", "byoc_max_depth")},

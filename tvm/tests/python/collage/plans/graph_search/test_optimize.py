@@ -2,6 +2,7 @@
 """A search of whole plans from options to the guard: a small net, dnnl and TVM, four trials."""
 
 import contextlib
+import dataclasses
 import types
 
 import numpy as np
@@ -50,6 +51,7 @@ def search(store, mod=None):
         measure_seconds=0.01,
         measure_kernels=False,
         store=store,
+        reuse_decision=False,
         progress="quiet",
     )
     return collage.optimize(mod or net(), None, ["llvm", "dnnl"], options)
@@ -125,7 +127,8 @@ def known(tmp_path):
             net(), CollageOptions(store=store, accuracy_budget=accuracy_budget), **build
         )
         request.plans.kernels = (KernelChoice("dnnl", "step", "same label", (), kernels, ()),)
-        return known_plans(request, TuningRecords(), runner, samples, reference)
+        request = dataclasses.replace(request, samples=samples)
+        return known_plans(request, TuningRecords(), runner, reference)
 
     with known(**KNOWN) as found:
         found.keep("plan", "1 dnnl", Cost.given(2.0))
