@@ -184,7 +184,8 @@ class EndToEnd:
         if not self.is_here:
             yield None
             return
-        with WorkersAhead() as workers:
+        workers = WorkersAhead()
+        with workers:
             workers.start(WorkerOptions(self._imports_of_workers), count)
             yield workers
 
