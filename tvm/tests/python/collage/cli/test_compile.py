@@ -12,7 +12,7 @@ import pytest
 from cli_nets import COMPARED, QUICK, SHAPE, call, with_made_up_costs, write_net
 from made_reports import made_report, record
 from tvm.relay import collage
-from tvm.relay.collage import result
+from tvm.relay.collage import optimizer, result
 from tvm.relay.collage.backends.targets import split_targets
 from tvm.relay.collage.cli import building, compile
 from tvm.relay.collage.errors import CollageError, ModelError
@@ -46,6 +46,24 @@ def test_the_library_runs_and_carries_its_report(folder):
     assert library.report == json.loads((folder / "report.json").read_text())
     (output,) = outputs(folder / "net.so")
     assert output.shape == tuple(SHAPE) and np.isfinite(output).all()
+
+
+def test_ctrl_c_after_the_first_answer_writes_the_best_library_so_far(
+    folder, tmp_path, monkeypatch, capsys, caplog
+):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(optimizer, "partition", interrupt)
+    library = tmp_path / "net.so"
+    guarded = [flag for flag in COMPARED if flag != "--no-guard"]
+    assert call("compile", folder / "net.onnx", "-o", library, *guarded) == 0
+    assert "the compile was interrupted: the best plan so far ships, " in caplog.text
+    report = collage.load(library).report
+    assert f"Plan {report['plan']} ships" in capsys.readouterr().out
+    assert report["plan"] in ("dnnl", "tvm")
+    assert report["ended_early"] == "the compile was interrupted" and report["plans"]
+    np.testing.assert_allclose(outputs(library)[0], outputs(folder / "net.so")[0], rtol=1e-4)
 
 
 def test_a_placement_is_replayed_without_measuring(folder, capsys):

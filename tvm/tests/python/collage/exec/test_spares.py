@@ -3,11 +3,12 @@
 
 import os
 import signal
+import sys
 
 import pytest
 from fault_runs import wait_until
 from measure_fakes import contestant, measure
-from tvm.relay.collage.exec.pool import SpareWorkers
+from tvm.relay.collage.exec.pool import SpareWorkers, WorkersAhead
 from tvm.relay.collage.exec.process import WorkerOptions
 
 pytestmark = pytest.mark.usefixtures("forked_workers")
@@ -65,3 +66,26 @@ def test_comparisons_share_processes_and_find_nothing_open():
         reply = worker.call("outputs", {"file": "nowhere"}, 60.0)
         assert "no contestant is open" in reply.message
         worker.kill()
+
+
+def test_workers_ahead_import_before_anybody_asks_and_serve_once(tmp_path):
+    (tmp_path / "slow_to_import.py").write_text(
+        f"open({str(tmp_path / 'imported')!r}, 'a').write('x')\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    options = WorkerOptions(("slow_to_import",))
+    try:
+        with WorkersAhead() as ahead:
+            ahead.start(options, 2)
+            wait_until(lambda: (tmp_path / "imported").exists())
+            wait_until(lambda: (tmp_path / "imported").read_text() == "xx")
+            first, second = ahead.take(options), ahead.take(options)
+            assert ping(first) == ping(second) == "ok" and first.pid != second.pid
+            ahead.give(options, first)
+            assert not first.is_alive and ahead.idle == []
+            ahead.start(options, 1)
+            [(_, left)] = ahead.idle
+            second.kill()
+        assert not left.is_alive
+    finally:
+        sys.path.remove(str(tmp_path))

@@ -225,3 +225,20 @@ class SpareWorkers:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class WorkersAhead(SpareWorkers):
+    """Workers that start while something else goes on, for one comparison: each serves one
+    contestant, since what a process draws at its start, and the memory that it holds, are to be the
+    contestant's own."""
+
+    def start(self, options: WorkerOptions, count: int) -> None:
+        """Start so many, and have them import what they are to, without waiting for them."""
+        for _ in range(count):
+            worker = WorkerProcess(options)
+            worker.poll()  # sends what it is to import
+            self.idle.append((options, worker))
+
+    def give(self, options: WorkerOptions, worker: WorkerProcess) -> None:
+        """End a worker that has served."""
+        worker.kill()

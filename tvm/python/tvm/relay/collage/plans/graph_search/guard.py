@@ -94,7 +94,7 @@ def guard(
     behind = {n: each for n, each in how.far_behind.items() if n in plans and n not in is_judge}
     raced = {name: module for name, module in plans.items() if name not in behind}
     order = simplest_first(plans)
-    with how.opened(plans[reference]) as scratch:
+    with how.opened(plans[reference]) as scratch, how.workers_ahead(len(raced)) as workers:
         with cpus_for_building(waiting(on_step, 0, len(raced))):
             files, failures, libraries = how.make_files(
                 raced,
@@ -113,6 +113,7 @@ def guard(
             further=Further(functools.partial(in_question, simplest_first=order), options.seconds),
             on_round=lambda done, goal: on_step("measuring", done, goal),
             on_wait=waiting(on_step, 0, options.rounds),
+            spares=workers,
         )
         judged = raced_plans(raced, files, how, scratch=scratch, reference=reference, race=race)
     comparisons = Limits(options.memory_mb, options.library_mb).keep(judged) + failures

@@ -25,6 +25,8 @@ from ...exec.arrays import save_arrays, sets_of
 from ...exec.forks import run_in_forks, run_side_by_side
 from ...exec.launch import make_scratch
 from ...exec.machine_fault import blaming_the_compiler, machine_errors
+from ...exec.pool import SpareWorkers, WorkersAhead
+from ...exec.process import WorkerOptions
 from ...exec.reply import Reply, Unsupported
 from ...exec.spent import phase
 from ...exec.time_limit import BUILT, FIRST_ANSWER, NO_LIMIT, TimeLimit
@@ -32,6 +34,7 @@ from ...machine.compiler import require_compiler
 from ...measure.outputs.tolerance import output_tolerance
 from ...measure.profiler.plan_kernels import recorded_kernels
 from ...measure.race.comparison import Comparison, RightOutputs, compared
+from ...measure.race.library_contestant import library_contestant
 from ...measure.race.race import Contestant, RaceOptions
 from ...messages.foreign import describe, last_line
 from ...messages.progress import OnStep, untold
@@ -149,6 +152,12 @@ class EndToEnd:
         return max(output_tolerance(reference), self.truth.tolerance if self.truth else 0.0)
 
     @property
+    def _imports_of_workers(self) -> Sequence[str]:
+        """Return what processes import as they start, all at the same time; what opens a library
+        would import TVM as well, but then one process after the other."""
+        return (*self.imports, library_contestant.__module__)
+
+    @property
     def trusts_import(self) -> bool:
         """Tell whether the import, and its 64 bits, may say what is right."""
         return self.truth is None or self.truth.is_of_import
@@ -173,6 +182,18 @@ class EndToEnd:
             yield Scratch(
                 folder, file, inputs.has_made_up, sets=inputs.sets, truth=truth, exact=exact
             )
+
+    @contextlib.contextmanager
+    def workers_ahead(self, count: int) -> Iterator[SpareWorkers | None]:
+        """Start so many processes for `compare` while the block builds; None where others start
+        them."""
+        if not self.is_here:
+            yield None
+            return
+        workers = WorkersAhead()
+        with workers:
+            workers.start(WorkerOptions(self._imports_of_workers), count)
+            yield workers
 
     def make_files(
         self,
@@ -312,7 +333,7 @@ class EndToEnd:
             )
             for name, file in files.items()
         ]
-        options = dataclasses.replace(options, seed=self.seed, imports=self.imports)
+        options = dataclasses.replace(options, seed=self.seed, imports=self._imports_of_workers)
         if self.limit.is_set:
             seconds = min(options.seconds, max(0.0, self.limit.left()))
             options = dataclasses.replace(options, seconds=seconds)
