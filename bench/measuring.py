@@ -7,12 +7,14 @@ library: how long, and where the time went.
 each with the guard off (the op-level search alone) and on. `replay` is a process that builds from
 the placement that the warm one saved, and can measure nothing; with `--made-up` that of a search by
 made-up costs, which takes no time and spreads the net over the targets. These are llvm and the
-external ones of `--backends`.
+external ones of `--backends`. With the guard on, `again` is a process that compiles once more, and
+builds what the store says was decided.
 The phases of a run add up to its wall time, with what none of them names as `other`; what worker
 processes did meanwhile is told apart. The import of TVM is not part of a run.
 
 Ends with 1 when a replay gave another module, or when with the guard off, for oneDNN, one of them
-took longer than its limit in the median of the rounds: 180 s cold, 5 s warm, 20 s for a replay;
+took longer than its limit in the median of the rounds: 180 s cold, 5 s warm, 20 s for a replay,
+or, with it on, 5 s for a decision that was used again;
 `--allow-slow` leaves time out on a machine that has other work. See docs/measuring.md and
 docs/placement.md.
 Test: bench/test_measuring.py.
@@ -32,9 +34,10 @@ from typing import Any
 
 from harness import arguments, child, records
 
-MADE_UP, REPLAY = "made-up", "replay"
+MADE_UP, REPLAY, AGAIN = "made-up", "replay", "again"
 BACKENDS = "dnnl"
 LIMITS = {"cold": 180.0, "warm": 5.0, REPLAY: 20.0}  # seconds, with the guard off, for BACKENDS
+AGAIN_LIMIT = 5.0  # seconds, for BACKENDS
 Seconds = list[float]  # wall, CPU
 
 
@@ -63,9 +66,13 @@ def run_net(net: str, guards: list[bool], args: Any) -> list[dict]:
                 for kind in [MADE_UP] if args.made_up else ["cold", "warm"]:
                     run = child.call("measuring:search", given | options) | {"round": number}
                     add(kind, run)
-                again = child.call("measuring:replay", given)
-                is_same = (again["hash"], again["plan"]) == (run["hash"], run["plan"])
-                add(REPLAY, {**again, "guard": has_guard, "round": number, "is_same": is_same})
+                of_file = child.call("measuring:replay", given)
+                is_same = (of_file["hash"], of_file["plan"]) == (run["hash"], run["plan"])
+                add(REPLAY, {**of_file, "guard": has_guard, "round": number, "is_same": is_same})
+                if has_guard and not args.made_up:
+                    given = {"net": net, "backends": args.backends}
+                    given["settings"] = settings | {"reuse_decision": True}
+                    add(AGAIN, child.call("measuring:again", given) | {"round": number})
     return runs
 
 
@@ -80,6 +87,9 @@ def row(run: dict) -> str:
     text = f"{_title(run):40} {wall:7.1f} s, CPU {cpu:5.1f} s"
     if run["kind"] == REPLAY:
         return f"{text}; plan {run['plan']}, module {'equal' if run['is_same'] else 'DIFFERENT'}"
+    if run["kind"] == AGAIN:
+        how = "as decided" if run["is_reused"] else "decided anew: see what a store does not keep"
+        return f"{text}; plan {run['plan']}, {how}"
     costs, answered = run["costs"], run["answered"]
     return (
         f"{text} + workers {run['children_cpu_seconds']:6.1f} s (load {run['load']:.1f},"
@@ -116,6 +126,12 @@ def faults(runs: list[dict], allow_slow: bool = False) -> list[str]:
             seconds = [run["seconds"][0] for run in own]
             if seconds and statistics.median(seconds) >= limit:
                 found.append(f"{net}, {kind}: {statistics.median(seconds):.1f} s")
+    wanted = {"kind": AGAIN, "is_reused": True, "backends": BACKENDS}
+    again = [run for run in runs if wanted.items() <= run.items() and not allow_slow]
+    for net in dict.fromkeys(run["net"] for run in again):
+        median = statistics.median(run["seconds"][0] for run in again if run["net"] == net)
+        if median >= AGAIN_LIMIT:
+            found.append(f"{net}, {AGAIN}: {median:.1f} s")
     return found
 
 
@@ -203,6 +219,33 @@ def replay(net: str, backends: list[str], placement: str) -> dict:
         "seconds": _together(spent.phases),
         "phases": spent.phases,
         "workers": {},
+    }
+
+
+def again(net: str, backends: list[str], settings: dict[str, Any]) -> dict:
+    """Compile to a library with the store of a compile before."""
+    import tvm
+    from tvm.relay import collage
+    from tvm.relay.collage.exec.spent import phase, recording
+
+    mod, params, targets = _net(net, backends)
+    options = collage.CollageOptions(**settings, progress="quiet")
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        tvm.transform.PassContext(opt_level=3),
+        recording() as spent,
+    ):
+        result = collage.optimize(mod, params, targets, options=options)
+        with phase("library"):
+            result.save_library(f"{folder}/net.so")
+    return {
+        "net": net,
+        "guard": True,
+        "plan": result.plan,
+        "is_reused": result.record.decision is not None,
+        "seconds": _together(spent.phases),
+        "phases": spent.phases,
+        "workers": spent.workers,
     }
 
 

@@ -111,6 +111,17 @@ def test_a_small_net_is_replayed_equal_without_measuring(tmp_path, capfd):
     ]
 
 
+def test_a_decision_that_is_used_again_has_a_limit_and_one_made_anew_has_none():
+    run = {"net": "chain:3", "kind": "again", "backends": "dnnl", "guard": True, "plan": "dnnl"}
+    run |= {"seconds": [6.0, 1.0], "is_reused": True}
+    assert measuring.row(run).endswith("plan dnnl, as decided")
+    assert measuring.faults([run]) == ["chain:3, again: 6.0 s"]
+    assert measuring.faults([run], allow_slow=True) == []
+    for other in ({"is_reused": False}, {"backends": "dnnl,cblas"}, {"seconds": [4.0, 1.0]}):
+        assert measuring.faults([run | other]) == []
+    assert "decided anew" in measuring.row(run | {"is_reused": False})
+
+
 def test_rows_of_the_table():
     """What the pass's phase "estimate" spends in Python is told apart, and nothing is lost."""
     phases = {

@@ -30,6 +30,7 @@ from .plans.placement.replay import apply_placement, check_placement
 from .plans.request import Request
 from .plans.whole_file import replayed_original
 from .report import Report, doubt, read_report
+from .report.facts import time_text_of
 from .result import Result
 from .store import CostStore, Decisions, StoredDecision, StoreError, store_path
 from .store.row import now
@@ -137,7 +138,7 @@ class EarlierDecisions:
         result = replay(
             request,
             seen.placement(report.plan),
-            f"an earlier compile decided that ({row.decided_at[:16]} UTC), and the option "
+            f"an earlier compile decided that ({time_text_of(row.decided_at)}), and the option "
             "reuse_decision, if off, has it decided anew",
         )
         makers = {name: functools.partial(seen.placement, name) for name in seen.names()}

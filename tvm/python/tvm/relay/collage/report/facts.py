@@ -135,15 +135,16 @@ def _names_of(chosen: ComparedPlan, report: Report) -> set[str]:
 
 def earlier_text(decision: Decision) -> str:
     """Say whose figures those of an earlier compile are, and how to have others."""
+    at = time_text_of(decision.decided_at)
     return (
-        f"as an earlier compile measured that decided this ({time_of(decision)}); the option "
-        "reuse_decision, if off, has it decided anew"
+        f"as an earlier compile measured that decided this ({at}); the option reuse_decision, if "
+        "off, has it decided anew"
     )
 
 
-def time_of(decision: Decision) -> str:
-    """Return when it was decided, as 2026-01-31 12:00 UTC."""
-    return f"{decision.decided_at[:16].replace('T', ' ')} UTC"
+def time_text_of(moment: str) -> str:
+    """Return a moment of a store's row as 2026-01-31 12:00 UTC."""
+    return f"{moment[:16].replace('T', ' ')} UTC"
 
 
 def agreement_line(report: Report) -> str:

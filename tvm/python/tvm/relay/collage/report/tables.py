@@ -26,8 +26,8 @@ from .facts import (
     ratio_text,
     reason_text,
     sum_remark,
-    time_of,
     time_text,
+    time_text_of,
     tried_text,
 )
 from .net import Part
@@ -79,7 +79,7 @@ def print_report(report: Report, console: Console | None = None, details: bool =
         by = "" if report.executor == _USUAL else f", by the {report.executor} executor"
         print_titled(f"Plans end to end{by}", plan_table(report.plans), console)
     elif report.decision and report.decision.plans:
-        at = time_of(report.decision) if report.decision.decided_at else "then"
+        at = time_text_of(report.decision.decided_at) if report.decision.decided_at else "then"
         title = f"Plans end to end, as they were measured when it was decided ({at})"
         print_titled(title, plan_table(report.decision.plans), console)
     print_decision(report, console)
