@@ -224,10 +224,12 @@ Foresight TvmBackends::Foresee(const DataflowGraph& graph,
   const String text = FromPython(estimator_.value()->foresee(asked.text(), asked.targets()));
   const JsonValue answer = JsonValue::Parse(text);
   Foresight foresight;
-  for (const JsonValue& each : answer["seconds"].Items()) foresight.seconds.push_back(each.Real());
+  for (const JsonValue& each : answer["least"].Items()) foresight.least.push_back(each.Real());
+  for (const JsonValue& each : answer["likely"].Items()) foresight.likely.push_back(each.Real());
   foresight.rival_seconds = answer["rival_seconds"].Real();
-  ICHECK(foresight.seconds.empty() || foresight.seconds.size() == questions.size())
-      << "of " << questions.size() << " candidates " << foresight.seconds.size() << " are foreseen";
+  for (const std::vector<double>* each : {&foresight.least, &foresight.likely}) {
+    ICHECK_EQ(each->size(), questions.size()) << "candidates that are not foreseen";
+  }
   return foresight;
 }
 

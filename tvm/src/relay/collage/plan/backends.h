@@ -40,8 +40,10 @@ struct CostQuestion {
 
 // What one profiled run of each backend alone tells before any cost is asked for.
 struct Foresight {
-  // By question, seconds that its cost is hardly ever below; empty where no run was profiled.
-  std::vector<double> seconds;
+  // By question, seconds that its cost is hardly ever below, and those that it is seldom below;
+  // empty where no run was profiled.
+  std::vector<double> least;
+  std::vector<double> likely;
   // Of the fastest backend alone, measured whole: what no cover beats need not be measured further.
   // 0 where none is known.
   double rival_seconds = 0;

@@ -54,21 +54,41 @@ void CostTable::SetLowerBounds(CoverProblem* problem) {
   const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
   const Foresight foresight = backends_.Foresee(graph_, questions);
   rival_seconds_ = foresight.rival_seconds;
-  problem->are_bounds_proven = foresight.seconds.empty();
+  problem->are_bounds_proven = foresight.likely.empty();
+  if (!problem->are_bounds_proven) likely_seconds_.resize(candidates_.size());
   for (size_t k = 0; k < groups.size(); ++k) {
-    double bound = proven.empty() ? 0.0 : proven[k];
-    if (!foresight.seconds.empty()) bound = std::max(bound, foresight.seconds[k]);
+    const double bound = proven.empty() ? 0.0 : proven[k];
     for (int id : *groups[k]) {
       least_seconds_[id] = problem->candidates[id].lower_bound = bound;
+      if (problem->are_bounds_proven) continue;
+      least_seconds_[id] = std::max(bound, foresight.least[k]);
+      likely_seconds_[id] = std::max(least_seconds_[id], foresight.likely[k]);
+      problem->candidates[id].lower_bound = likely_seconds_[id];
     }
   }
 }
 
-void CostTable::LeaveAtBounds(const std::vector<int>& plan) {
+void CostTable::LeaveAsForeseen(const std::vector<int>& plan) {
   for (int id : plan) {
     if (!costs_[id].status.empty()) continue;
-    costs_[id] = {"estimated", least_seconds_[id], "at least, by the profiles: no mix can win"};
+    costs_[id] = {"estimated", likely_seconds_[id], "by the profile of the backend alone"};
   }
+}
+
+int CostTable::NumBelowBound() const {
+  return static_cast<int>(std::count_if(equal_.begin(), equal_.end(), [&](const auto& entry) {
+    const EstimatedCost& cost = costs_[entry.second.front()];
+    return cost.status == "measured" && cost.seconds < least_seconds_[entry.second.front()];
+  }));
+}
+
+double CostTable::LeastOfAnyCover(CoverProblem problem) const {
+  problem.are_bounds_proven = false;
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    problem.candidates[id].lower_bound = least_seconds_[id];
+  }
+  CoverSearch search(std::move(problem));
+  return search.Step().plan.lower_bound_seconds;
 }
 
 std::string CostTable::FurthestBelowBound() const {

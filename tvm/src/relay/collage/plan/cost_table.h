@@ -36,13 +36,18 @@ class CostTable {
   // is a last resort, so that a cover always exists. Where TVM's cost of the kernel is known, TVM's
   // own candidate stands beside it.
   void SetHostCosts(CoverSearch* search);
-  // Gives candidates the lower bounds that the backends know, proven ones and those that a profile
-  // foresees, unless all are priced.
+  // Gives candidates the lower bounds that the backends know, or what a profile says is likely,
+  // unless all are priced.
   void SetLowerBounds(CoverProblem* problem);
   // What the fastest backend alone takes; 0 where that is not known.
   double rival_seconds() const { return rival_seconds_; }
-  // Has the cost of each of these parts that has none be its lower bound.
-  void LeaveAtBounds(const std::vector<int>& plan);
+  // Has the cost of each of these parts that has none be what it is likely to be.
+  void LeaveAsForeseen(const std::vector<int>& plan);
+  // How many costs that were asked for are below what they hardly ever are.
+  int NumBelowBound() const;
+  // No cover of what is known by now costs less, but for what hardly ever happens. `problem` is the
+  // one that was searched.
+  double LeastOfAnyCover(CoverProblem problem) const;
   // "; furthest: mine(a): measured 1 s, its bound 2 s" where a cost is below its bound.
   std::string FurthestBelowBound() const;
   // Writes down which kernels of a plan are the host's, as nothing with a cost fits.
@@ -73,7 +78,8 @@ class CostTable {
   const Backends& backends_;
   const std::vector<CandidatePartition>& candidates_;
   std::vector<EstimatedCost> costs_;
-  std::vector<double> least_seconds_;  // by candidate
+  std::vector<double> least_seconds_;   // by candidate
+  std::vector<double> likely_seconds_;  // by candidate; none where no run was profiled
   double rival_seconds_ = 0;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate

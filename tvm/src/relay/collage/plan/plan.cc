@@ -96,7 +96,7 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
     clock->Enter("search");
     step = search->Step();
   }
-  costs->LeaveAtBounds(step.plan.candidates);
+  costs->LeaveAsForeseen(step.plan.candidates);
   costs->LeaveToHost(step.plan.candidates);
   clock->Leave();
   return {std::move(step.plan), is_beaten};
@@ -123,11 +123,14 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   plan.cost_counts = costs.counts();
   const bool is_whole = plan.cost_counts.given_up == 0;
   plan.seconds = cover.seconds;
-  plan.lower_bound_seconds = is_whole ? cover.lower_bound_seconds : 0.0;
+  const bool are_proven = search.problem().are_bounds_proven;
+  const double least =
+      are_proven ? cover.lower_bound_seconds : costs.LeastOfAnyCover(search.problem());
+  plan.lower_bound_seconds = is_whole ? least : 0.0;
   plan.is_beaten = found.is_beaten;
-  plan.is_optimal =
-      cover.optimal && is_whole && !plan.is_beaten && search.problem().are_bounds_proven;
+  plan.is_optimal = cover.optimal && is_whole && !plan.is_beaten && are_proven;
   plan.rival_seconds = costs.rival_seconds();
+  plan.num_below_bound = costs.NumBelowBound();
   plan.search = search.stats();
   plan.furthest_below_bound = costs.FurthestBelowBound();
   plan.cuts = CutsOf(plan.logs, plan.cost_counts.given_up);

@@ -77,6 +77,8 @@ struct FunctionPlan {
   // no plan can be faster than that by what is worth it.
   double rival_seconds = 0;
   bool is_beaten = false;
+  // Costs that are below what they hardly ever are, by proof or by a profile.
+  int num_below_bound = 0;
   int num_candidates = 0;
   CostCounts cost_counts;
   // Candidates whose cost was asked for and is of no use, with the reason.

@@ -66,7 +66,7 @@ struct CoverProblem {
   // Nodes whose value leaves the graph; may be empty.
   std::vector<int> outputs;
   // Is a lower bound that a cost breaks a broken promise, after which none of them is believed? Else
-  // the bounds hold for nearly all, and one that a cost breaks says nothing of the others.
+  // bounds are what is likely, and one that a cost is below says nothing of the others.
   bool are_bounds_proven = true;
 
   // Throws std::invalid_argument naming the first thing that breaks what is said above,

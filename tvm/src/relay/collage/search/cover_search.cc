@@ -91,10 +91,10 @@ class CoverSearch::Impl {
                                   " for candidate " + std::to_string(candidate));
     }
     problem_.costs[at] = cost;
+    if (!problem_.are_bounds_proven) return;
     if (cost.status == Status::kKnown && ToTicks(cost.seconds) < ToTicks(promised_[at])) {
       broken_.insert(candidate);
       stats_.bounds_broken = static_cast<int>(broken_.size());
-      if (!problem_.are_bounds_proven) return;
       for (CoverCandidate& each : problem_.candidates) each.lower_bound = 0.0;
     }
   }

@@ -14,6 +14,9 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
+# An operator of less than this share of the most work in its kernel is as if it were free.
+_FEW = 0.3
+
 
 @dataclasses.dataclass(frozen=True)
 class OperatorCall:
@@ -39,8 +42,9 @@ def share_out(calls: Sequence[OperatorCall], times: Iterable[KernelTime]) -> dic
     kernel: one that reads its result, directly or by other such calls. Where none does, it belongs
     to the nearest earlier one, and where it has no such neighbours at all, to the next one in
     order. Kernels that are named by the same call are as one. Calls of a kernel share its time by
-    their work. The shares add up to the times; there are none without any time. Precondition:
-    kernels are named by calls that are among these.
+    their work, but for those of far less than the most: what is fused into a convolution takes next
+    to nothing there, and alone it is cheap. The shares add up to the times; there are none without
+    any time. Precondition: kernels are named by calls that are among these.
     """
     times = list(times)
     kernels = _joined(time.nodes for time in times)
@@ -50,17 +54,18 @@ def share_out(calls: Sequence[OperatorCall], times: Iterable[KernelTime]) -> dic
     seconds = dict.fromkeys(kernels.values(), 0.0)
     for time in times:
         seconds[kernels[time.nodes[0]]] += time.seconds
-    work, members = dict.fromkeys(seconds, 0.0), dict.fromkeys(seconds, 0)
+    members: dict[int, list[OperatorCall]] = {kernel: [] for kernel in seconds}
     for call in calls:
-        work[found[call.node]] += call.work
-        members[found[call.node]] += 1
-
-    def share(call: OperatorCall) -> float:
-        kernel = found[call.node]
-        part = call.work / work[kernel] if work[kernel] > 0 else 1 / members[kernel]
-        return seconds[kernel] * part
-
-    return {call.node: share(call) for call in calls}
+        members[found[call.node]].append(call)
+    shares = {}
+    for kernel, of_kernel in members.items():
+        most = max((call.work for call in of_kernel), default=0.0)
+        work = {c.node: c.work if c.work >= _FEW * most else 0.0 for c in of_kernel}
+        total = sum(work.values())
+        for node, own in work.items():
+            part = own / total if total > 0 else 1 / len(of_kernel)
+            shares[node] = seconds[kernel] * part
+    return {call.node: shares[call.node] for call in calls}
 
 
 def _joined(names: Iterable[Sequence[int]]) -> dict[int, int]:

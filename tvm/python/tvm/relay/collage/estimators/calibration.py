@@ -1,46 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The share of a profile that costs are hardly ever below, by backend.
+"""Multiples of a profile that costs are hardly ever below, and seldom, by backend and size.
 
-Each cost that was measured beside a profile is a pair of both. A backend's share is the largest
-that MOST of its pairs are above; a size of its own where pairs of few operators scatter more than
-those of many. Test: estimators/test_calibration.py.
+Each cost that was measured beside a profile is a pair of both, and their ratio depends on the size
+above all: a part of microseconds has borders that take as long as itself, and the whole model has
+none. So a backend's pairs are split by the profile's seconds. SHIPPED was learnt from the nets of
+the benchmark (docs/measuring.md), and a search prints how often it was wrong.
+Test: estimators/test_calibration.py.
 """
 
 from __future__ import annotations
 
+import bisect
+import dataclasses
 from collections.abc import Iterable, Sequence
 
-from ..costs.cost import CostStatus
-from ..relay_util.external import TVM_BACKEND
-from ..views.function_report import FunctionReport
-from .profiles import Profiles
-
-# Of the pairs, those that a share has to be below.
-MOST = 0.99
-# Of this package: by backend, the shares that were learnt on the nets of the benchmark.
-SHARES = {"tvm": 0.7, "dnnl": 0.7, "onnxruntime": 0.7, "openvino": 0.7}
+# Up to which seconds of the profile each size goes, and more.
+SIZES = (5e-6, 2e-5, 1e-4, 5e-4, 2e-3)
+# The shares of the pairs that are below what is hardly ever, and seldom.
+HARDLY_EVER, SELDOM = 0.01, 0.25
 # Fewer pairs say nothing of one in a hundred.
 _ENOUGH = 100
 
 
-def ratios_of(
-    profiles: Profiles, reports: Iterable[FunctionReport], host: str
-) -> dict[str, list[float]]:
-    """Return each measured cost over the sum of its operators' times in the profile, by backend."""
-    found: dict[str, list[float]] = {}
-    for report in reports:
-        for row in report.graph.costed:
-            name = TVM_BACKEND if row.backend == host else row.backend
-            foreseen = profiles.sum_of(name, row.nodes)
-            is_known = row.cost.status == CostStatus.MEASURED and not row.cost.flags
-            if is_known and foreseen > 0:
-                found.setdefault(name, []).append((row.cost.seconds or 0.0) / foreseen)
-    return found
+@dataclasses.dataclass(frozen=True)
+class Multiples:
+    """The multiples of one backend, one of each size."""
+
+    least: Sequence[float]
+    likely: Sequence[float]
+
+    def of(self, seconds: float) -> tuple[float, float]:
+        """Return those of a profile's seconds."""
+        size = bisect.bisect_left(SIZES, seconds)
+        return self.least[size], self.likely[size]
+
+    @classmethod
+    def learnt(cls, pairs: Iterable[tuple[float, float]]) -> Multiples | None:
+        """Return those of pairs of a profile's seconds and a cost's. A size that has too few pairs
+        has the least of all others; None where each has."""
+        ratios: list[list[float]] = [[] for _ in range(len(SIZES) + 1)]
+        for profiled, cost in pairs:
+            ratios[bisect.bisect_left(SIZES, profiled)].append(cost / profiled)
+        known = [sorted(each) for each in ratios if len(each) >= _ENOUGH]
+        if not known:
+            return None
+
+        def quantile(each: Sequence[float], share: float) -> float:
+            return each[int(share * len(each))]
+
+        def of_sizes(share: float) -> list[float]:
+            lowest = min(quantile(each, share) for each in known)
+            return [
+                quantile(sorted(each), share) if len(each) >= _ENOUGH else lowest for each in ratios
+            ]
+
+        return cls(of_sizes(HARDLY_EVER), of_sizes(SELDOM))
 
 
-def share_of(ratios: Sequence[float]) -> float | None:
-    """Return the largest share that MOST of the ratios are above; None for too few of them."""
-    if len(ratios) < _ENOUGH:
-        return None
-    below = int((1 - MOST) * len(ratios))
-    return sorted(ratios)[below]
+SHIPPED = {
+    "tvm": Multiples((0.03, 0.09, 0.2, 0.35, 0.7, 0.7), (0.85, 0.9, 0.95, 0.8, 1.0, 1.0)),
+    "dnnl": Multiples((0.7, 0.25, 0.5, 0.45, 0.85, 0.85), (2.8, 2.2, 1.4, 1.1, 1.15, 1.05)),
+    "onnxruntime": Multiples((2.9, 0.35, 1.7, 1.0, 1.0, 1.0), (4.2, 3.4, 1.9, 1.25, 1.2, 1.05)),
+    "openvino": Multiples((5.0, 1.7, 1.5, 1.0, 1.0, 1.0), (10.0, 3.8, 2.2, 1.2, 1.1, 1.05)),
+}

@@ -2,10 +2,10 @@
 """Costs foreseen from one profiled run of each backend alone. Test: estimators/test_profiles.py.
 
 A run of a whole backend tells how long each operator took inside its library. A candidate of that
-backend takes at least a share of the sum of its operators' times: less where a smaller part can be
-compiled better, or where the profile was taken in a slow moment. The share is one that nearly all
-costs that were measured beside their profiles were above (calibration.py). It orders and ends the
-search, and no plan ships by it.
+backend takes a multiple of the sum of its operators' times, more where it is a small part, which
+has borders and wakes threads. The multiples are those of costs that were measured beside their
+profiles (calibration.py): nearly all costs are above one, and most above another. They order and
+end the search, and no plan ships by them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ from typing import NamedTuple
 from tvm.target import Target
 
 from ..relay_util.external import TVM_BACKEND, is_external
+from .calibration import Multiples
 
 
 class Foresight(NamedTuple):
-    """The costs of candidates as they are foreseen (border.schema.json)."""
+    """The costs of candidates as they are foreseen (border.schema.json), 0.0 where nothing is
+    known."""
 
-    seconds: list[float]  # hardly ever above the cost; 0.0 where nothing is known
+    least: list[float]  # a cost is hardly ever below
+    likely: list[float]  # a cost is seldom below
     rival_seconds: float  # of the fastest backend alone, measured whole; 0.0 where none is known
 
 
@@ -32,16 +35,21 @@ class Profiles:
 
     # By backend (TVM_BACKEND for TVM), what each node took: those that it does not take have none.
     seconds: Mapping[str, Mapping[int, float]]
-    shares: Mapping[str, float]  # by backend, of the sum, which a cost is hardly ever below
+    multiples: Mapping[str, Multiples]  # by backend
     rival_seconds: float = 0.0
 
     def foresee(self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]) -> Foresight:
-        """Return what candidates on these targets, of these nodes, will hardly cost less than."""
-        rows = zip(targets, nodes, strict=True)
-        return Foresight([self._least(*row) for row in rows], self.rival_seconds)
+        """Return what candidates on these targets, of these nodes, will cost."""
+        rows = [self._both(*row) for row in zip(targets, nodes, strict=True)]
+        return Foresight([low for low, _ in rows], [high for _, high in rows], self.rival_seconds)
 
-    def _least(self, target: Target, nodes: Sequence[int]) -> float:
-        return self.shares.get(name_of(target), 0.0) * self.sum_of(name_of(target), nodes)
+    def _both(self, target: Target, nodes: Sequence[int]) -> tuple[float, float]:
+        name = name_of(target)
+        seconds, known = self.sum_of(name, nodes), self.multiples.get(name)
+        if known is None:
+            return 0.0, 0.0
+        least, likely = known.of(seconds)
+        return least * seconds, likely * seconds
 
     def sum_of(self, backend: str, nodes: Sequence[int]) -> float:
         """Return what these nodes took in the profile of a backend, 0.0 where there is none."""

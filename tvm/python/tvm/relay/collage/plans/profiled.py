@@ -14,7 +14,7 @@ import logging
 import tvm
 
 from ..candidate.inputs import describe_inputs
-from ..estimators.calibration import SHARES
+from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
@@ -61,7 +61,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
                 seconds[backend] = times.seconds
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
-    return Profiles(seconds, SHARES, rival_seconds=first.seconds) if seconds else None
+    return Profiles(seconds, SHIPPED, rival_seconds=first.seconds) if seconds else None
 
 
 def _times(session: Session, prepared: tvm.IRModule, file: Linked, plan: dict) -> OperatorTimes:

@@ -88,8 +88,8 @@ def kernel_times(
     """Return the times of a part's kernels, of what its library tells of its steps.
 
     `nodes` are those of the part's operator calls, whose places the steps' names have. The time of
-    a step that names none, as a change of layout, belongs to the next one that does; that of what
-    comes behind the last one belongs to that.
+    a step that names none, as a change of layout, belongs to the next one that does; what comes
+    behind the last one is nobody's.
     """
     times: list[KernelTime] = []
     waiting = 0.0
@@ -101,8 +101,6 @@ def kernel_times(
         if known:
             times.append(KernelTime(known, waiting))
             waiting = 0.0
-    if times and waiting:
-        times[-1] = dataclasses.replace(times[-1], seconds=times[-1].seconds + waiting)
     return times
 
 
@@ -141,7 +139,7 @@ class _ProfiledRun:
                 waiting = 0.0
         if not found:
             raise ValueError("no operator of the model is known in the plan's kernels")
-        found[max(found)] += waiting
+        # What runs behind the last known operator, as a change of layout, is nobody's.
         return dict(found)
 
     def _shares(self, step: int, kernel: PlanKernel, seconds: float) -> dict[int, float]:
