@@ -218,9 +218,7 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
-        profiles = None
-        if options.searching.effort != Effort.EXHAUSTIVE:
-            profiles = profiles_of(request, first, session)
+        profiles = profiles_of(request, first, session) if _is_foreseen(request) else None
         try:
             found = _place_operators(request, session, profiles)
         except TimeIsUpError as error:
@@ -236,7 +234,7 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
         how = end_to_end(request, found, session.runner, first)
         search = search_whole(request, found, how, runner=session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
-            plans.add_on_one_thread()
+            plans.add_on_one_thread(first.near_best())
         if found.records.changes_builds():
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how, first)
@@ -247,6 +245,15 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
     is_cut = found.is_cut or request.limit.left(BUILT) <= 0 or not plans.is_simplified
     earlier.keep(result, is_cut)
     return result
+
+
+def _is_foreseen(request: Request) -> bool:
+    """Return whether profiles of the backends alone may end the search early: not where tuning makes
+    other kernels than those that were profiled, nor where whole plans are searched by all costs."""
+    options = request.options
+    tunes = options.tuning.tries() or options.tuning.shipped
+    is_searched = options.graph_searching.enabled
+    return options.searching.effort != Effort.EXHAUSTIVE and not (tunes or is_searched)
 
 
 def _compared(request: Request, original: Any) -> Request:
@@ -323,7 +330,7 @@ def _place_operators(request: Request, measuring: Session, profiles: Profiles | 
         with contextlib.nullcontext() if run else session.estimator.searching():
             partitioned = partition(request.prepared, targets, estimator, **_asking(request.limit))
             if traders_in(partitioned):
-                _add_exact(request, session)
+                _add_exact(request, session, profiles)
     records = request.records
     if run and (run.records or tuned.tries()):
         records = TuningRecords([*records, *run.records], [run.tuner])
@@ -351,12 +358,12 @@ def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, .
         return choose_kernels(session, parts, on_step, limit=request.limit)
 
 
-def _add_exact(request: Request, session: Session) -> None:
+def _add_exact(request: Request, session: Session, profiles: Profiles | None) -> None:
     """Add the op-level optimum of the backends that do not trade accuracy; their costs are
     known."""
     exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
     if exact.external:  # else it is TVM alone
-        estimator = CostEstimator(session)
+        estimator = CostEstimator(session, profiles)
         found = partition(request.prepared, exact, estimator, **_asking(request.limit))
         request.plans.add_found(EXACT, found, estimator.reports)
 
@@ -371,6 +378,8 @@ def _add_plans(request: Request, found: OpLevel) -> None:
     if request.options.guard:
         with phase("plans"), one_step("planning", "plans to compare", request.options.progress):
             request.plans.add_single_backends()  # by the kernels that were chosen
+            if found.is_beaten():
+                return
             request.plans.add_merged(found.reports)
             for name, parts in coarse_plans(found.replans).items():
                 request.plans.add_new(name, parts)

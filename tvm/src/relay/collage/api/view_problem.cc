@@ -36,9 +36,11 @@ String CoverProblemFields(const ObjectRef& function, const Array<PartitionSpecVi
   PhaseClock clock;
   const TvmBackends backends(*imported, std::move(targets), estimator);
   std::vector<CandidatePartition> candidates = AllCandidates(imported->graph, backends, &logs);
-  const LayoutTransitions transitions(imported->graph, backends, &candidates);
+  LayoutTransitions transitions(imported->graph, backends, &candidates);
+  transitions.Ask(backends);
   CostTable costs(imported->graph, backends, candidates);
   CoverProblem asked = MakeProblem(imported->graph, candidates, transitions);
+  costs.AskForBounds();
   costs.SetLowerBounds(&asked);
   CoverSearch search(std::move(asked));
   const auto never = [] { return false; };

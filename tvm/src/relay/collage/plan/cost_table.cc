@@ -43,7 +43,7 @@ CostQuestion CostTable::QuestionFor(int id) const {
   return {candidates_[id], Hex(SignatureHash()(*signature_of_[id]))};
 }
 
-void CostTable::SetLowerBounds(CoverProblem* problem) {
+void CostTable::AskForBounds() {
   if (backends_.ArePricesCheap()) return;
   std::vector<const std::vector<int>*> groups;
   std::vector<CostQuestion> questions;
@@ -54,18 +54,21 @@ void CostTable::SetLowerBounds(CoverProblem* problem) {
   const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
   const Foresight foresight = backends_.Foresee(graph_, questions);
   rival_seconds_ = foresight.rival_seconds;
-  problem->are_bounds_proven = foresight.likely.empty();
-  if (!problem->are_bounds_proven) likely_seconds_.resize(candidates_.size());
+  if (!foresight.likely.empty()) likely_seconds_.resize(candidates_.size());
   for (size_t k = 0; k < groups.size(); ++k) {
-    const double bound = proven.empty() ? 0.0 : proven[k];
     for (int id : *groups[k]) {
-      least_seconds_[id] = problem->candidates[id].lower_bound = bound;
-      if (problem->are_bounds_proven) continue;
-      least_seconds_[id] = std::max(bound, foresight.least[k]);
+      least_seconds_[id] = proven.empty() ? 0.0 : proven[k];
+      if (likely_seconds_.empty()) continue;
+      least_seconds_[id] = std::max(least_seconds_[id], foresight.least[k]);
       likely_seconds_[id] = std::max(least_seconds_[id], foresight.likely[k]);
-      problem->candidates[id].lower_bound = likely_seconds_[id];
     }
   }
+}
+
+void CostTable::SetLowerBounds(CoverProblem* problem) const {
+  problem->are_bounds_proven = likely_seconds_.empty();
+  const std::vector<double>& bounds = likely_seconds_.empty() ? least_seconds_ : likely_seconds_;
+  for (size_t id = 0; id < bounds.size(); ++id) problem->candidates[id].lower_bound = bounds[id];
 }
 
 void CostTable::LeaveAsForeseen(const std::vector<int>& plan) {

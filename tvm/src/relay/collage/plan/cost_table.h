@@ -36,9 +36,11 @@ class CostTable {
   // is a last resort, so that a cover always exists. Where TVM's cost of the kernel is known, TVM's
   // own candidate stands beside it.
   void SetHostCosts(CoverSearch* search);
-  // Gives candidates the lower bounds that the backends know, or what a profile says is likely,
-  // unless all are priced.
-  void SetLowerBounds(CoverProblem* problem);
+  // Has the backends tell the lower bounds that they know and what a profile says is likely, unless
+  // all are priced.
+  void AskForBounds();
+  // Gives candidates these bounds, or what is likely where that is known.
+  void SetLowerBounds(CoverProblem* problem) const;
   // What the fastest backend alone takes; 0 where that is not known.
   double rival_seconds() const { return rival_seconds_; }
   // Has the cost of each of these parts that has none be what it is likely to be.

@@ -63,7 +63,6 @@ LayoutTransitions::LayoutTransitions(const DataflowGraph& graph, const Backends&
   const std::vector<LayoutRole> roles = RolesOf(graph, backends);
   can_be_blocked_ = CanBeBlocked(graph, roles);
   const auto is_rewritten = [&](int i) { return roles[i] == LayoutRole::kRewritten; };
-  std::map<std::string, std::set<NodeIndex>> values;  // by their type
   std::vector<CandidatePartition> copies;
   for (const CandidatePartition& candidate : *candidates) {
     if (ClassOf(candidate) != kBlocked) continue;
@@ -73,16 +72,20 @@ LayoutTransitions::LayoutTransitions(const DataflowGraph& graph, const Backends&
     }
     for (const auto* border : {&candidate.sub_graph.inputs(), &candidate.sub_graph.exits()}) {
       for (NodeIndex i : *border) {
-        if (IsImage(graph[i])) values[TypeKey(graph[i].types[0])].insert(i);
+        if (IsImage(graph[i])) values_[TypeKey(graph[i].types[0])].insert(i);
       }
     }
   }
   std::move(copies.begin(), copies.end(), std::back_inserter(*candidates));
+}
+
+void LayoutTransitions::Ask(const Backends& backends) {
+  if (can_be_blocked_.empty()) return;
   std::vector<NodeIndex> asked;
-  for (const auto& [type, nodes] : values) asked.push_back(*nodes.begin());
+  for (const auto& [type, nodes] : values_) asked.push_back(*nodes.begin());
   const std::vector<double> answers = backends.TransitionSeconds(asked);
   size_t next = 0;
-  for (const auto& [type, nodes] : values) {
+  for (const auto& [type, nodes] : values_) {
     for (NodeIndex i : nodes) seconds_[i] = answers[next];
     ++next;
   }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What it costs to leave or enter the blocked layouts that AlterOpLayout gives TVM's parts.
-// The backends are asked once a tensor type.
+// The backends are asked once a tensor type, and not before Ask: until then changes are free.
 // Test: estimators/test_transitions.py, tvm/tests/cpp/plan_test.cc.
 #pragma once
 
 #include <map>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "backends.h"
@@ -26,6 +28,8 @@ class LayoutTransitions {
   // Adds copies that stay plain to the end of `candidates`.
   LayoutTransitions(const DataflowGraph& graph, const Backends& backends,
                     std::vector<CandidatePartition>* candidates);
+  // Has the backends tell what the changes of layout take.
+  void Ask(const Backends& backends);
 
   // Layout class for the search: kBlocked or kPlain.
   int ClassOf(const CandidatePartition& candidate) const;
@@ -38,6 +42,7 @@ class LayoutTransitions {
  private:
   std::vector<bool> is_external_;     // by spec
   std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
+  std::map<std::string, std::set<NodeIndex>> values_;  // that may change their layout, by type
   std::map<NodeIndex, double> seconds_;
 };
 

@@ -67,6 +67,20 @@ bool CannotWin(const CoverStep& step, double rival_seconds) {
   return step.plan.lower_bound_seconds > (1 - kLeastGain) * rival_seconds;
 }
 
+CoverSearch SearchFor(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
+                      const CostTable& costs, const LayoutTransitions& transitions) {
+  CoverProblem problem = MakeProblem(graph, candidates, transitions);
+  costs.SetLowerBounds(&problem);
+  return CoverSearch(std::move(problem));
+}
+
+// Is it sure before any cost is asked for that no cover can win?
+bool IsHopeless(CoverSearch* search, CostTable* costs) {
+  if (costs->rival_seconds() <= 0) return false;
+  costs->SetHostCosts(search);
+  return CannotWin(search->Step(), costs->rival_seconds());
+}
+
 }  // namespace
 
 double OwnSeconds(const Backends& backends) {
@@ -108,13 +122,20 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   clock->Enter("candidates");
   std::vector<CandidatePartition> candidates = AllCandidates(graph, backends, &plan.logs);
   clock->Enter("estimate");
-  plan.layouts = std::make_shared<const LayoutTransitions>(graph, backends, &candidates);
-  const LayoutTransitions& transitions = *plan.layouts;
+  const auto layouts = std::make_shared<LayoutTransitions>(graph, backends, &candidates);
+  plan.layouts = layouts;
+  const LayoutTransitions& transitions = *layouts;
   CostTable costs(graph, backends, candidates);
-  CoverProblem problem = MakeProblem(graph, candidates, transitions);
-  costs.SetLowerBounds(&problem);
+  costs.AskForBounds();
   clock->Enter("search");
-  CoverSearch search(std::move(problem));
+  // Changes of layout only add to a plan: what cannot win without them is not worth measuring them.
+  CoverSearch search = SearchFor(graph, candidates, costs, transitions);
+  if (!IsHopeless(&search, &costs)) {
+    clock->Enter("estimate");
+    layouts->Ask(backends);
+    clock->Enter("search");
+    search = SearchFor(graph, candidates, costs, transitions);
+  }
   const FoundCover found = FindCover(&search, &costs, is_over, clock);
   const CoverPlan& cover = found.plan;
 

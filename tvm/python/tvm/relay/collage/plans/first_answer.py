@@ -14,7 +14,7 @@ import functools
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 import tvm
 
@@ -44,7 +44,21 @@ FAR_BEHIND = EarlyEnd(2, 1.25)
 # the guard will wait for.
 _PATIENCE = 6.0
 
+# Whoever takes more than so many times the fastest one's time on all threads is not the fastest on
+# one: of two threads one gains half at most where both are needed.
+_FAR_ON_ALL_THREADS = 1.8
+
 _logger = logging.getLogger(__name__)
+
+
+class _AllBut(Container):
+    """All names but some."""
+
+    def __init__(self, left_out: Collection[str]) -> None:
+        self._left_out = left_out
+
+    def __contains__(self, name: object) -> bool:
+        return name not in self._left_out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,6 +92,17 @@ class FirstAnswer:
     def file_of(self, module: tvm.IRModule) -> Linked | None:
         """Return the file that a build of the module would give again; None for none."""
         return self.files.get(self.plan_of(module))
+
+    def near_best(self) -> Container[str]:
+        """Return the plans that may be the best on one thread: who takes far longer on all of them
+        is left out, and who was not raced, unless none was. New plans are near."""
+        raced = self.raced.comparisons if self.raced else ()
+        slow = {
+            item.name
+            for item in raced
+            if item.ratio_to_best is None or item.ratio_to_best.value > _FAR_ON_ALL_THREADS
+        }
+        return _AllBut(slow)
 
     def far_behind(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Comparison]:
         """Return those of the plans that were too slow to ship and are the same still, as they are

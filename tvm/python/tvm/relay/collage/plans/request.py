@@ -74,6 +74,12 @@ class OpLevel:
     transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
     is_cut: bool = False  # whether the limit of time ended it before all was asked
 
+    def is_beaten(self) -> bool:
+        """Return whether the search ended since no plan of it can beat the first answer: then parts
+        of its plan were never measured, and it competes with none."""
+        searched = [report for report in self.reports if not report.skipped]
+        return bool(searched) and all(report.is_beaten for report in searched)
+
     def is_small(self) -> bool:
         """Return whether it may spend more time on waking threads than they save."""
         return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
