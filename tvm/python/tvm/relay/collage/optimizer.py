@@ -42,7 +42,7 @@ from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.profiled import profiles_of
+from .plans.profiled import profiles_of, slow_plans
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
@@ -219,6 +219,8 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
         )
         session = held.enter_context(means)
         profiles = profiles_of(request, first, session) if _is_foreseen(request) else None
+        if profiles:
+            first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))
         try:
             found = _place_operators(request, session, profiles)
         except TimeIsUpError as error:
@@ -248,8 +250,8 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
 
 
 def _is_foreseen(request: Request) -> bool:
-    """Return whether profiles of the backends alone may end the search early: not where tuning makes
-    other kernels than those that were profiled, nor where whole plans are searched by all costs."""
+    """Return whether profiles of the backends alone may end the search early: not where tuning
+    makes other kernels than were profiled, nor where whole plans are searched by all costs."""
     options = request.options
     tunes = options.tuning.tries() or options.tuning.shipped
     is_searched = options.graph_searching.enabled

@@ -247,6 +247,11 @@ class Plans:
         """Return the prepared module's functions, without parts."""
         return describe_functions(self._prepared)
 
+    def nodes_on_backends(self, name: str) -> set[int]:
+        """Return the nodes of main that a plan has on external backends."""
+        parts = self._parts[name]().get("main", ())
+        return {node for part in parts if part.is_compiled for node in part.nodes}
+
     @property
     def parts(self) -> list[dict[str, list[PlacedPart]]]:
         """Return the parts by function of each plan of the import that has a module."""

@@ -29,6 +29,7 @@ from ..measure.race.comparison import ORIGINAL, Comparison
 from ..measure.race.race import RaceOptions
 from ..measure.race.rounds import EarlyEnd
 from ..messages.progress import best_so_far, steps, waiting
+from ..relay_util.walk import operator_calls
 from .graph_search import EndToEnd, GuardResult, GuardUnavailable, choose
 from .graph_search.decide import Limits, simplest_first
 from .graph_search.guard import TIMED_SECONDS, Libraries, raced_plans, why_unverified, with_equals
@@ -69,6 +70,8 @@ class FirstAnswer:
     files: Mapping[str, Linked] = dataclasses.field(default_factory=dict)  # of those that build
     # None where no plan ran, or nobody knows whose outputs are right
     raced: GuardResult | None = None
+    # Plans that were not raced and that a profile of TVM's kernels shows to be too slow to ship.
+    slow: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
 
     @property
     def best(self) -> str:
@@ -94,20 +97,17 @@ class FirstAnswer:
         return self.files.get(self.plan_of(module))
 
     def near_best(self) -> Container[str]:
-        """Return the plans that may be the best on one thread: who takes far longer on all of them
-        is left out, and who was not raced, unless none was. New plans are near."""
+        """Return the plans that may be the best on one thread: all but those that take far longer
+        on all of them."""
         raced = self.raced.comparisons if self.raced else ()
-        slow = {
-            item.name
-            for item in raced
-            if item.ratio_to_best is None or item.ratio_to_best.value > _FAR_ON_ALL_THREADS
-        }
-        return _AllBut(slow)
+        ratios = {item.name: item.ratio_to_best for item in raced}
+        far = {name for name, r in ratios.items() if r and r.value > _FAR_ON_ALL_THREADS}
+        return _AllBut({*far, *self.slow})
 
     def far_behind(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Comparison]:
         """Return those of the plans that were too slow to ship and are the same still, as they are
         told of: without samples, since rounds of two races are no pairs."""
-        found = {}
+        found = {name: item for name, item in self.slow.items() if name in modules}
         for item in self.raced.comparisons if self.raced else ():
             ratio = item.ratio_to_best
             # Equal plans share the first one's record.
@@ -173,8 +173,12 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
     scratch = held.enter_context(how.opened(modules[TVM_ALONE]))
     count = len(modules)
 
+    # Nobody waits for plans of which TVM has to compile the most.
+    operators = {name: len(operator_calls(module["main"])) for name, module in modules.items()}
+    unawaited = [name for name in modules if 2 * operators[name] > operators[TVM_ALONE]]
+
     def on_plan(name: str, done: int) -> None:
-        if name != TVM_ALONE:  # nobody waits for it
+        if name not in unawaited:
             on_step(f"building plan {name}", done, count)
 
     with cpus_for_building(waiting(on_step, 0, count)):
@@ -184,7 +188,7 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
             on_plan,
             at_once=default_workers(),
             patience=_PATIENCE,
-            unawaited=[TVM_ALONE],
+            unawaited=unawaited,
         )
     failures += [Comparison(name, cost) for name, cost in plans.failed.items()]
     known = {*files, *(item.name for item in failures)}

@@ -14,6 +14,7 @@ import logging
 import tvm
 
 from ..candidate.inputs import describe_inputs
+from ..costs.cost import Cost
 from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
@@ -21,12 +22,16 @@ from ..exec.pool import Job
 from ..exec.resolve import path_of
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
+from ..measure.race.comparison import Comparison
 from ..messages.progress import steps
 from ..relay_util.external import TVM_BACKEND
 from .first_answer import FirstAnswer
 from .graph_search.libraries import Linked
 from .names import TVM_ALONE
 from .request import Request
+
+# From so many times the best plan's time on a plan is not built for the guard.
+_FAR = 1.25
 
 _logger = logging.getLogger(__name__)
 
@@ -62,6 +67,24 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
     return Profiles(seconds, SHIPPED, rival_seconds=first.seconds) if seconds else None
+
+
+def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:
+    """Return the plans that were not raced and are too slow to ship by the profile of TVM's kernels
+    alone, as they are told of: TVM runs in them what no backend takes, as it does alone."""
+    told = {}
+    raced = first.raced.comparisons if first.raced else ()
+    known = {item.name for item in raced if item.ratio_to_best or item.same_as}
+    for name in (TVM_ALONE, *(target.kind.name for target in request.targets.external)):
+        if name in known or name not in request.plans.modules:
+            continue
+        taken = request.plans.nodes_on_backends(name)
+        of_tvm = profiles.seconds.get(TVM_BACKEND, {})
+        seconds = sum(value for node, value in of_tvm.items() if node not in taken)
+        if seconds > _FAR * first.seconds:
+            text = f"the kernels of TVM's in it alone, by a profile; {first.best} is faster"
+            told[name] = Comparison(name, Cost.estimated(seconds, text))
+    return told
 
 
 def _times(session: Session, prepared: tvm.IRModule, file: Linked, plan: dict) -> OperatorTimes:
