@@ -124,7 +124,7 @@ def fakes(monkeypatch):
         return GuardResult(rows, winner, {name: f"library of {name}" for name in plans})
 
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
+        optimizer, "CostEstimator", lambda *_: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
     answer_first(monkeypatch, lambda: seen.get("first", FirstAnswer()))
     monkeypatch.setattr(whole_plans, "guard", guard)

@@ -82,7 +82,7 @@ def test_the_op_level_plan_that_is_a_backends_own_is_told_to_be_so(fakes, monkey
     same = tvm.ir.structural_equal(fakes["plans"]["collage"], fakes["plans"]["dnnl"])
     assert same and fakes["same_as"] == {"collage": "dnnl"}
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 1, "dnnl": 10})
+        optimizer, "CostEstimator", lambda *_: MockCostEstimator({"llvm": 1, "dnnl": 10})
     )
     collage.optimize(mod, params, TARGETS)
     assert fakes["same_as"] == {"collage": "tvm"}, "where the search leaves all on TVM"
@@ -438,7 +438,7 @@ def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report
         times = {name: 1e-3 if name == step.kernels[-1] else 2e-3 for name in step.kernels}
         return (choose(step, {name: Cost.given(each) for name, each in times.items()}),)
 
-    def estimator(session):
+    def estimator(session, profiles=None):
         sessions.append(session)
         return MockCostEstimator({"llvm": 10, "dnnl": 1})
 

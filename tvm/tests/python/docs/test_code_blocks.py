@@ -84,7 +84,7 @@ def quick_searches(monkeypatch, request):
             raise GuardUnavailable("no page but two measures plans")
         return guard(*plans, **{**more, "options": options})
 
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: MockCostEstimator(costs))
     monkeypatch.setattr(whole_plans, "guard", quick)
     if not is_measured:
         answer_first(monkeypatch)

@@ -47,7 +47,7 @@ def write_library(path):
 
 def with_made_up_costs(monkeypatch):
     """Nothing is measured: dnnl is cheap."""
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(COSTS))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: MockCostEstimator(COSTS))
 
 
 def call(*arguments):

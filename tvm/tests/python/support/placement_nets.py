@@ -37,7 +37,7 @@ def weights(shape, seed):
 def optimized(monkeypatch, mod=None, params=None, **options):
     """The result of a search with mock costs in which dnnl is cheap; no guard unless asked for."""
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
+        optimizer, "CostEstimator", lambda *_: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
     if mod is None:
         mod, params = net()

@@ -9,9 +9,6 @@
 namespace tvm::collage {
 namespace {
 
-// The source of spans that say which node a call is, and no name (relay_util/node_spans.py).
-constexpr const char* kNodeSource = "collage.node";
-
 // What the model's file calls the expression; empty where an importer or pass lost it.
 std::string SourceName(const ObjectRef& expr) {
   ObjectRef span = RefField(expr, "span");
@@ -22,8 +19,7 @@ std::string SourceName(const ObjectRef& expr) {
     span = spans.back();
   }
   if (!IsA(span, "Span")) return "";
-  const std::string name = Fields(RefField(span, "source_name")).Str("name");
-  return name == kNodeSource ? "" : name;
+  return Fields(RefField(span, "source_name")).Str("name");
 }
 
 // What a file of JSON can hold: it has neither infinities nor, here, nulls.

@@ -113,7 +113,7 @@ def test_a_part_that_its_type_does_not_excuse_is_wrong_by_itself():
 @pytest.fixture
 def mock_costs(monkeypatch):
     costs = {"llvm": 10, RIGHT: 5, TRADER: 1}
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(costs))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: MockCostEstimator(costs))
 
 
 def test_plans_have_the_optimum_without_them_beside_the_optimum(mock_costs, monkeypatch):

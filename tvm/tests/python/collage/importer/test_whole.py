@@ -255,7 +255,7 @@ def test_a_report_does_not_hold_the_model():
     proto.graph.doc_string = "x" * 100_000
     options = CollageOptions(guard=False, store="none", measure_kernels=False, progress="quiet")
     with pytest.MonkeyPatch.context() as monkeypatch, tvm.transform.PassContext(opt_level=3):
-        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: collage.MockCostEstimator({}))
+        monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: collage.MockCostEstimator({}))
         mod, _ = from_onnx(proto, {"x": (2, 3)})
         text = json.dumps(collage.optimize(mod, None, [HOST, "dnnl"], options).to_json())
     assert "collage.onnx_node_1" in text and len(text) < 50_000

@@ -104,7 +104,7 @@ def test_inputs_without_a_fixed_size_take_any():
 @pytest.fixture
 def mock_costs(monkeypatch):
     monkeypatch.setattr(
-        optimizer, "CostEstimator", lambda _: MockCostEstimator({"llvm": 10, "dnnl": 1})
+        optimizer, "CostEstimator", lambda *_: MockCostEstimator({"llvm": 10, "dnnl": 1})
     )
 
 

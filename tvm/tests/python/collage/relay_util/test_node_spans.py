@@ -37,7 +37,7 @@ def test_plans_keep_nodes(net):
 
 
 def test_of_several_nodes_the_last_counts():
-    first, last = (Span(SourceName("collage.node"), line, line, 0, 0) for line in (3, 5))
+    first, last = (Span(SourceName("net"), 0, line, 0, -23) for line in (3, 5))
     other = Span(SourceName("model"), 7, 7, 0, 0)
     x = var("x", 2)
 
@@ -54,3 +54,16 @@ def test_a_function_that_is_a_backends_already_is_left_alone():
     mod = typed(relay.exp(var("x", 2)))
     mod["main"] = mod["main"].with_attr("Primitive", tvm.tir.IntImm("int32", 1))
     assert stamp_nodes(mod) is mod
+
+
+def test_a_stamped_module_is_printed_and_calls_keep_their_names():
+    """TVM's printer dies of spans of several."""
+    span = Span(SourceName("layer"), 4, 4, 7, 7)
+    x = var("x", 2)
+    named = relay.expr.CallWithFields(relay.exp(x), None, None, None, None, None, span)
+    stamped = stamp_nodes(typed(relay.tanh(named)))
+    assert "span=layer:4:7" in str(stamped)
+    first, second = operator_calls(stamped["main"])
+    assert (first.span.source_name.name, first.span.line, first.span.column) == ("layer", 4, 7)
+    assert second.span.source_name.name == ""
+    assert None not in (node_of(first), node_of(second))

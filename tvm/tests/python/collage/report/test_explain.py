@@ -55,7 +55,7 @@ def result():
     ]
     target = make_backend(NAME, table)
     with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(optimizer, "CostEstimator", lambda _: MockCostEstimator(COSTS))
+        monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: MockCostEstimator(COSTS))
         yield collage.optimize(
             parse(TEXT), None, ["llvm", target], CollageOptions(guard=False, progress="quiet")
         )

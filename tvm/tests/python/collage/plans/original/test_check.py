@@ -66,7 +66,7 @@ def wrong_cosine(monkeypatch):
 
 @pytest.mark.parametrize("given", [str, onnx.load], ids=["file", "model"])
 def test_a_wrong_import_ends_before_anything_is_measured(monkeypatch, net, given):
-    def measures(_):
+    def measures(*_):
         raise AssertionError("something is measured")
 
     wrong_cosine(monkeypatch)

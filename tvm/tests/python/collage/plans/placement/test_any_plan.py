@@ -65,7 +65,7 @@ MODELS = {
 
 @pytest.mark.parametrize("name", MODELS)
 def test_any_plan_is_saved_and_replayed(name, fakes, tmp_path, monkeypatch):
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: RandomCosts(5))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: RandomCosts(5))
     options = CollageOptions(measure_kernels=False)
     with tvm.transform.PassContext(opt_level=3):
         result = collage.optimize(*MODELS[name](), TARGETS, options)
@@ -89,7 +89,7 @@ def test_plans_of_a_small_net_on_one_thread_compete_and_are_replayed(
     """Where there are several threads; a plan that takes 2 ms can use them."""
     make, machine = MODELS["conv_net"], MachineTraits("any", (), threads)
     monkeypatch.setattr(optimizer, "this_machine", lambda: machine)
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: FunctionCosts(lambda *_: seconds))
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: FunctionCosts(lambda *_: seconds))
     with tvm.transform.PassContext(opt_level=3):
         result = collage.optimize(*make(), [HOST, "dnnl"])
     names = ["tvm", "dnnl", "collage"]

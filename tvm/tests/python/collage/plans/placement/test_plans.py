@@ -66,7 +66,7 @@ def small_parts_only():
 
 def test_parts_that_are_joined_after_the_search_ship_and_are_replayed(fakes, tmp_path, monkeypatch):
     """As the pass itself joins them, though it ran once; kernels are chosen after it."""
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: small_parts_only())
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: small_parts_only())
     fakes["winner"] = plan = "collage-merged"
     mod, params = net(JOINED)
     result = collage.optimize(mod, params, TARGETS)

@@ -144,7 +144,7 @@ UNARY = "def @main(%x: $T) -> $T { exp(tanh(nn.relu(%x))) }"
 def optimized_for(kind, monkeypatch):
     """Of UNARY, with mock costs by which a backend of that kind is cheap."""
     costs = MockCostEstimator({"llvm": 10, kind: 1})
-    monkeypatch.setattr(optimizer, "CostEstimator", lambda _: costs)
+    monkeypatch.setattr(optimizer, "CostEstimator", lambda *_: costs)
     return collage.optimize(parse(UNARY), None, ["llvm", kind], CollageOptions(guard=False))
 
 
