@@ -41,9 +41,9 @@ def trial(request: dict[str, Any]) -> Facts:
             config = {"store": store, "effort": effort, "original": files.file}
             began = time.monotonic()
             options = collage.CollageOptions(**{**config, **request["config"]})
-            result = collage.optimize(mod, params, targets, options)
+            result = collage.optimize(mod, params, targets, options=options)
             library = str(files.folder / f"{effort}.so")
-            result.build().export_library(library)
+            result.save_library(library)
             efforts[effort] = {"seconds": time.monotonic() - began, **_facts_of(result)}
             contestants.append(
                 Contestant.of_library(effort, library, files.inputs, environment=files.environment)
@@ -67,7 +67,7 @@ def _facts_of(result: collage.Result) -> dict[str, Any]:
         "asked": sum(row["costs"]["asked"] for row in searched),
         "below_bounds": sum(row["below_bounds"] for row in searched),
         "is_beaten": any(row["is_beaten"] for row in searched),
-        "most_gain": most_gain(result.report),
+        "most_gain": most_gain(result.record),
         "ships": result.plan,
         "backends": sorted({row["backend"] for row in report["placement"]}),
     }

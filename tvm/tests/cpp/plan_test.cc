@@ -93,6 +93,7 @@ class TableBackends final : public Backends {
                     const std::vector<CostQuestion>& questions) const final {
     Foresight foresight;
     foresight.rival_seconds = rival_seconds;
+    foresight.is_final = is_final;
     for (const CostQuestion& question : questions) {
       if (foreseen.empty()) break;
       const std::string nodes = g_.Names(question.candidate.sub_graph.inside());
@@ -117,6 +118,7 @@ class TableBackends final : public Backends {
   Table bounds;
   Table foreseen;
   double least_share = 1;  // of what is foreseen
+  bool is_final = false;
   double rival_seconds = 0;
   std::set<NodeIndex> rewritten;
 
@@ -290,6 +292,20 @@ TEST_CASE("plan: the search ends when no plan can be faster than the rival by wh
     CHECK(Text(g, backends, plan) == "tvm(a b) tvm(c)");
     CHECK(plan.seconds == 7);
   }
+}
+
+TEST_CASE("plan: where what is foreseen is final no cost is asked for") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"), {});
+  backends.foreseen = {{"tvm: c", 1}, {"mine: a b", 4}, {"tvm: a b", 5}, {"mine: a", 6}};
+  backends.is_final = true;
+  backends.rival_seconds = 9;
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(backends.asked.empty());
+  CHECK(Text(g, backends, plan) == "mine(a b) tvm(c)");
+  CHECK(plan.seconds == 5);
+  CHECK_FALSE(plan.is_beaten);
+  CHECK_FALSE(plan.is_optimal);
 }
 
 TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single operators") {

@@ -306,7 +306,8 @@ def _prepared(
 def _place_operators(request: Request, measuring: Session, profiles: Profiles | None) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = request.options, request.targets, request.plans
-    if options.measure_kernels and measuring.runner.is_here:
+    is_quick = options.searching.effort == Effort.QUICK
+    if options.measure_kernels and measuring.runner.is_here and not is_quick:
         with request.clock.phase("kernels"):
             plans.kernels = _choose_kernels(measuring, request)
         measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
@@ -347,6 +348,7 @@ def _place_operators(request: Request, measuring: Session, profiles: Profiles | 
         replans=estimator.replans or {},
         counts=estimator.counts,
         transfers=run.transfers if run else {},
+        profiles=profiles,
         is_cut=request.limit.left(ASKED) <= 0,
     )
 
@@ -414,6 +416,7 @@ def _result(
         costs=found.counts,
         records=TuningRecords() if name in UNTUNED.values() else found.records,
         transfers=found.transfers,
+        profiles=found.profiles,
         kernels=request.plans.kernels_of(name),
         search=search,
         executor=executor_of(request.build_options, mod),

@@ -17,6 +17,7 @@ from .backends import declared_colours
 from .compile.built import Built, tensors_of
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
+from .estimators.profiles import Profiles
 from .files.attached import attach_report
 from .files.records import read
 from .files.text import check_file_path, write_whole
@@ -37,9 +38,11 @@ from .report import (
     plot_history,
     to_dot,
 )
+from .report.elsewhere import faster_elsewhere
 from .report.facts import Summary
 from .report.looks import report_looks
 from .report.make import graph_of, placement_of, searched_functions, step_of
+from .report.record import FasterElsewhere
 from .tuning import TuningRecords
 from .views.function_report import FunctionReport
 
@@ -71,6 +74,7 @@ class Result(ToldDecision):
         with: build `mod` yourself in `with result.records.in_force():`.
     transfers: how many schedules of other kernels (option transfer_log) came to what when TVM's
         kernels tried them, in this build or, as the log tells, in an earlier one; {} for none.
+    profiles: of each backend alone, by which the search foresaw costs; None where it did not.
     kernels: by which kernels the steps of its parts run, and what the others took.
     search: what the search of whole plans tried (option graph_search); None without one.
     executor: by which TVM runs what ships: "graph", "aot" or "vm".
@@ -93,6 +97,7 @@ class Result(ToldDecision):
     costs: dict[str, Any] = dataclasses.field(default_factory=dict)
     records: TuningRecords = dataclasses.field(default_factory=TuningRecords, compare=False)
     transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    profiles: Profiles | None = dataclasses.field(default=None, repr=False)
     kernels: tuple[KernelChoice, ...] = ()
     search: GraphSearch | None = None
     executor: str = "graph"
@@ -227,6 +232,7 @@ class Result(ToldDecision):
             plans=plans,
             placement=placement_of(self.mod, TVM_ALONE),
             functions=searched_functions(self.partitioned, self.host.kind.name, plans),
+            elsewhere=self._elsewhere(),
             seconds=dict(self.seconds),
             costs=CostCounts(**self.costs),
             kernels=tuple(map(step_of, self.kernels)),
@@ -235,6 +241,10 @@ class Result(ToldDecision):
             graph_search=read(PlanSearch, self.search.to_json()) if self.search else None,
         )
         return dataclasses.replace(report, summary=Summary(report))
+
+    def _elsewhere(self) -> tuple[FasterElsewhere, ...]:
+        found = self.profiles
+        return faster_elsewhere(found.seconds, found.rival, self.partitioned) if found else ()
 
     def told_by(self, source: Report | None, file: str = "", decided_at: str = "") -> Result:
         """A replay whose report tells of the search that `source` tells of: that of a placement in

@@ -227,6 +227,7 @@ Foresight TvmBackends::Foresee(const DataflowGraph& graph,
   for (const JsonValue& each : answer["least"].Items()) foresight.least.push_back(each.Real());
   for (const JsonValue& each : answer["likely"].Items()) foresight.likely.push_back(each.Real());
   foresight.rival_seconds = answer["rival_seconds"].Real();
+  foresight.is_final = answer["is_final"].Bool();
   for (const std::vector<double>* each : {&foresight.least, &foresight.likely}) {
     ICHECK_EQ(each->size(), questions.size()) << "candidates that are not foreseen";
   }

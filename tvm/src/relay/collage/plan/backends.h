@@ -47,6 +47,8 @@ struct Foresight {
   // Of the fastest backend alone, measured whole: what no cover beats need not be measured further.
   // 0 where none is known.
   double rival_seconds = 0;
+  // Is what is likely all that will be known? Then no cost is asked for.
+  bool is_final = false;
 };
 
 // What becomes of the layout of a call's values in a part of TVM.

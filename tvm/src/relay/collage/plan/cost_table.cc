@@ -54,6 +54,7 @@ void CostTable::AskForBounds() {
   const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
   const Foresight foresight = backends_.Foresee(graph_, questions);
   rival_seconds_ = foresight.rival_seconds;
+  is_final_ = foresight.is_final;
   if (!foresight.likely.empty()) likely_seconds_.resize(candidates_.size());
   for (size_t k = 0; k < groups.size(); ++k) {
     for (int id : *groups[k]) {

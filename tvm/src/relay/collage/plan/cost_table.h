@@ -43,6 +43,8 @@ class CostTable {
   void SetLowerBounds(CoverProblem* problem) const;
   // What the fastest backend alone takes; 0 where that is not known.
   double rival_seconds() const { return rival_seconds_; }
+  // Is what is likely all that will be known?
+  bool is_final() const { return is_final_; }
   // Has the cost of each of these parts that has none be what it is likely to be.
   void LeaveAsForeseen(const std::vector<int>& plan);
   // How many costs that were asked for are below what they hardly ever are.
@@ -83,6 +85,7 @@ class CostTable {
   std::vector<double> least_seconds_;   // by candidate
   std::vector<double> likely_seconds_;  // by candidate; none where no run was profiled
   double rival_seconds_ = 0;
+  bool is_final_ = false;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending

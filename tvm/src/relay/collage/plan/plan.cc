@@ -100,7 +100,7 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     clock->Enter("estimate");
     is_beaten = costs->rival_seconds() > 0 && CannotWin(step, costs->rival_seconds());
-    if (is_beaten) break;
+    if (is_beaten || costs->is_final()) break;
     if (!has_given_up && is_over()) {
       costs->GiveUpUnknown(search);
       has_given_up = true;  // what is asked for from here on is needed
@@ -130,7 +130,7 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   clock->Enter("search");
   // Changes of layout only add to a plan: what cannot win without them is not worth measuring them.
   CoverSearch search = SearchFor(graph, candidates, costs, transitions);
-  if (!IsHopeless(&search, &costs)) {
+  if (!costs.is_final() && !IsHopeless(&search, &costs)) {
     clock->Enter("estimate");
     layouts->Ask(backends);
     clock->Enter("search");

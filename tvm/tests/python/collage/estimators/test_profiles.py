@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs that profiles foresee, the search that they end, and shares learnt from costs."""
 
+import dataclasses
+
 import pytest
 import tvm
 from relay_text import HOST, make_backend, parse
@@ -98,3 +100,15 @@ def test_costs_below_what_they_hardly_ever_are_are_counted(net):
     assert report.below_bounds == 0
     _, report = planned(net, everything(3.0, rival=100.0))
     assert report.below_bounds == report.costs.asked > 0
+
+
+def test_a_quick_plan_is_that_of_the_profiles_alone(net):
+    profiles = Profiles(
+        {NAME: dict.fromkeys(range(20), 0.1)}, {NAME: alike(0.5, 1.0)}, rival_seconds=100.0
+    )
+    estimator, report = planned(net, dataclasses.replace(profiles, is_final=True))
+    assert estimator.asked == [] and not report.is_beaten
+    parts = {part.backend: part.cost for part in report.parts if part.is_kernel}
+    # Of TVM there is no profile: it has what nobody else takes.
+    assert set(parts) == {NAME, "llvm"}
+    assert {cost.status for cost in parts.values()} == {"estimated"}

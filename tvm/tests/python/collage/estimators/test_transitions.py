@@ -175,7 +175,7 @@ def test_a_limit_leaves_the_smallest_transforms_unmeasured():
     assert measure_transitions(Session(estimator, options), types, host) == [1.0] * 20
     assert [len(each) for each in estimator.asked] == [20]
     now = iter(range(0, 1000, 10))
-    limit = TimeLimit(100, lambda: float(next(now)))  # a quarter of that is left for them
+    limit = TimeLimit(75, lambda: float(next(now)))  # a third of that is left for them
     seconds = measure_transitions(Session(Answers(), options, limit=limit), types, host)
     assert seconds == [2.0] + [0.0] * 3 + [1.0] * 16
     none = measure_transitions(Session(Answers(), options, limit=TimeLimit(1e-9)), types, host)

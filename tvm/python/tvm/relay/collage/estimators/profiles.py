@@ -20,6 +20,10 @@ from ..relay_util.external import TVM_BACKEND, is_external
 from .calibration import Multiples
 
 
+# Seconds of a candidate that is taken where nothing else can be.
+_NEVER = 1e3
+
+
 class Foresight(NamedTuple):
     """The costs of candidates as they are foreseen (border.schema.json), 0.0 where nothing is
     known."""
@@ -27,6 +31,7 @@ class Foresight(NamedTuple):
     least: list[float]  # a cost is hardly ever below
     likely: list[float]  # a cost is seldom below
     rival_seconds: float  # of the fastest backend alone, measured whole; 0.0 where none is known
+    is_final: bool = False  # whether no cost is asked for, and what is likely is all that is known
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,17 +42,21 @@ class Profiles:
     seconds: Mapping[str, Mapping[int, float]]
     multiples: Mapping[str, Multiples]  # by backend
     rival_seconds: float = 0.0
+    is_final: bool = False  # whether the plan of what is likely is wanted, and no cost is asked for
+    rival: str = ""  # the plan that takes rival_seconds
 
     def foresee(self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]) -> Foresight:
         """Return what candidates on these targets, of these nodes, will cost."""
         rows = [self._both(*row) for row in zip(targets, nodes, strict=True)]
-        return Foresight([low for low, _ in rows], [high for _, high in rows], self.rival_seconds)
+        least, likely = [low for low, _ in rows], [high for _, high in rows]
+        return Foresight(least, likely, self.rival_seconds, self.is_final)
 
     def _both(self, target: Target, nodes: Sequence[int]) -> tuple[float, float]:
         name = name_of(target)
         seconds, known = self.sum_of(name, nodes), self.multiples.get(name)
-        if known is None:
-            return 0.0, 0.0
+        if known is None or name not in self.seconds:
+            # Nobody will learn it, so it is taken where nothing else can be.
+            return 0.0, _NEVER if self.is_final else 0.0
         least, likely = known.of(seconds)
         return least * seconds, likely * seconds
 

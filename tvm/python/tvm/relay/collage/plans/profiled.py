@@ -12,6 +12,7 @@ import dataclasses
 import logging
 
 import tvm
+from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
 from ..costs.cost import Cost
@@ -66,7 +67,12 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
                 seconds[backend] = times.seconds
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
-    return Profiles(seconds, SHIPPED, rival_seconds=first.seconds) if seconds else None
+    if not seconds:
+        return None
+    is_final = request.options.searching.effort == Effort.QUICK
+    return Profiles(
+        seconds, SHIPPED, rival_seconds=first.seconds, is_final=is_final, rival=first.best
+    )
 
 
 def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:

@@ -14,6 +14,7 @@ import tvm
 from ..backends.accuracy import traders_in
 from ..backends.targets import TargetList
 from ..costs.cost import CostStatus
+from ..estimators.profiles import Profiles
 from ..exec.spent import phase
 from ..exec.time_limit import NO_LIMIT, TimeLimit
 from ..options import CollageOptions
@@ -72,6 +73,7 @@ class OpLevel:
     counts: dict[str, Any] = dataclasses.field(default_factory=dict)
     # how many trials of other kernels' schedules came to what
     transfers: Mapping[str, int] = dataclasses.field(default_factory=dict)
+    profiles: Profiles | None = None  # by which costs were foreseen
     is_cut: bool = False  # whether the limit of time ended it before all was asked
 
     def is_beaten(self) -> bool:

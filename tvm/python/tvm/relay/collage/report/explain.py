@@ -15,6 +15,7 @@ from ..costs.statistics import Interval
 from ..errors import FileError, OptionError
 from ..plans.names import OP_LEVEL, TVM_ALONE
 from ..views.function_report import GraphNode
+from .elsewhere import elsewhere_text
 from .explain_nodes import NodeFacts
 from .explanation import (
     Explanation,
@@ -105,7 +106,7 @@ def explain(
             if row.name in told - {decided}
         ),
         second=SecondPlan(second, _pairs(second, parts, facts)),
-        remarks=tuple(filter(None, remarks)),
+        remarks=tuple(filter(None, [*remarks, elsewhere_text(measured)])),
         backend=backend,
         nearest_calls=() if node is None else _nearest(node, graph_nodes),
         functions=tuple(fact.function() for fact in facts),

@@ -129,6 +129,18 @@ class SearchedFunction:
     )
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FasterElsewhere:
+    """Equal operators that another backend runs faster than the best backend alone does, by their
+    profiles."""
+
+    op: str = described("the operator")
+    backend: str = described("that is faster")
+    operators: int = described("how many", **_COUNT)
+    here_seconds: float = described("of all of them on the best backend alone", minimum=0)
+    there_seconds: float = described("on the other, without borders", minimum=0)
+
+
 @dataclasses.dataclass(frozen=True)
 class PlacedOps:
     """Equal parts of what ships."""
@@ -242,6 +254,9 @@ class Report:
     )
     placement: tuple[PlacedOps, ...] = described("what ships, by backend and kind of part")
     functions: tuple[SearchedFunction, ...] = described("one a function of the module")
+    elsewhere: tuple[FasterElsewhere, ...] = described(
+        "operators that another backend runs faster than the best alone, by profiles", default=()
+    )
     seconds: dict[str, float] = described("time spent by phase")
     costs: CostCounts = described("how many costs came from where; {} where none was needed")
     kernels: tuple[Step, ...] = described("by which kernel each step runs that has several")
@@ -301,6 +316,7 @@ class Report:
         return dataclasses.replace(
             self,
             functions=source.functions,
+            elsewhere=source.elsewhere,
             placements=source.placements,
             colours={**self.colours, **source.colours},
             decision=source.decision or measured,
