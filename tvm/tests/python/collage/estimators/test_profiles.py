@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs that profiles foresee, the search that they end, and shares learnt from costs."""
 
-import dataclasses
-
 import pytest
 import tvm
 from relay_text import HOST, make_backend, parse
@@ -103,12 +101,18 @@ def test_costs_below_what_they_hardly_ever_are_are_counted(net):
 
 
 def test_a_quick_plan_is_that_of_the_profiles_alone(net):
-    profiles = Profiles(
-        {NAME: dict.fromkeys(range(20), 0.1)}, {NAME: alike(0.5, 1.0)}, rival_seconds=100.0
-    )
-    estimator, report = planned(net, dataclasses.replace(profiles, is_final=True))
+    seconds = {NAME: dict.fromkeys(range(20), 0.1), "tvm": dict.fromkeys(range(20), 3.0)}
+    known = dict.fromkeys(seconds, alike(0.5, 1.0))
+    profiles = Profiles(seconds, known, rival_seconds=100.0, is_final=True)
+    estimator, report = planned(net, profiles)
     assert estimator.asked == [] and not report.is_beaten
-    parts = {part.backend: part.cost for part in report.parts if part.is_kernel}
-    # Of TVM there is no profile: it has what nobody else takes.
-    assert set(parts) == {NAME, "llvm"}
-    assert {cost.status for cost in parts.values()} == {"estimated"}
+    parts = [(part.backend, part.ops) for part in report.parts if part.is_kernel]
+    assert parts == [(NAME, "nn.relu"), ("llvm", "tanh"), (NAME, "nn.relu")]
+    assert {part.cost.status for part in report.parts if part.is_kernel} == {"estimated"}
+
+
+def test_in_a_quick_plan_who_has_no_profile_gets_what_nobody_else_takes(net):
+    seconds = {"tvm": dict.fromkeys(range(20), 3.0)}
+    profiles = Profiles(seconds, {"tvm": alike(0.5, 1.0)}, rival_seconds=100.0, is_final=True)
+    _, report = planned(net, profiles)
+    assert {part.backend for part in report.parts if part.is_kernel} == {"llvm"}
