@@ -166,7 +166,7 @@ def search(
     imported = _minus(_now(), began)
     mod, params, targets = _net(net, backends)
     if made_up:
-        optimizer.CostEstimator = lambda _: RandomCosts(0)
+        optimizer.CostEstimator = lambda *_: RandomCosts(0)
     options = collage.CollageOptions(**settings, measure_kernels=not made_up, progress="quiet")
     children = _children_cpu()
     with tvm.transform.PassContext(opt_level=3), recording() as spent:

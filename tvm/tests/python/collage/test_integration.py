@@ -85,7 +85,9 @@ def test_build_gives_a_library_that_carries_the_decision(net, targets, expected)
     result = library.collage
     assert result.plan.removesuffix(ONE_THREAD) in {"tvm", "dnnl", "collage", "collage-merged"}
     assert result.guard.of(result.plan).cost.status == "measured"
-    assert {"tvm", "dnnl", "collage"} <= set(result.guard.libraries)
+    # The op-level plan competes unless the search ended since it cannot win.
+    is_beaten = all(report.is_beaten for report in result.partitioned)
+    assert {"tvm", "dnnl"} | (set() if is_beaten else {"collage"}) <= set(result.guard.libraries)
     assert all(item.output_error <= 1e-4 for item in result.guard.comparisons)
     assert mod.astext(False) == before
 

@@ -159,7 +159,7 @@ def test_options_have_it_decided_anew_and_that_is_kept(compiled, path, change):
 def test_how_things_are_shown_or_kept_does_not_decide(compiled, tmp_path):
     compiled()
     report = str(tmp_path / "report.json")
-    assert not compiled(progress="lines", workers=1, search_seconds=600.0, report=report)[0]
+    assert not compiled(progress="lines", workers=1, time_limit=600.0, report=report)[0]
 
 
 def test_a_store_that_is_none_keeps_nothing(compiled):

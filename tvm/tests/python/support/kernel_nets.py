@@ -33,7 +33,7 @@ def placed(mod, *wanted):
     spaces), TVM the rest in parts as large as its rules make them."""
     wanted = [sorted(text.split()) for text in wanted]
     before = optimizer.CostEstimator
-    optimizer.CostEstimator = lambda _: _Costs(wanted)
+    optimizer.CostEstimator = lambda *_: _Costs(wanted)
     try:
         with tvm.transform.PassContext(opt_level=3):
             options = collage.CollageOptions(guard=False)

@@ -42,7 +42,7 @@ from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.profiled import profiles_of, slow_plans
+from .plans.profiled import profiles_of, slow_plans, with_tvm_alone
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
@@ -218,7 +218,10 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
-        profiles = profiles_of(request, first, session) if _is_foreseen(request) else None
+        profiles = None
+        if _is_foreseen(request):
+            first = with_tvm_alone(request, first, first_end_to_end(request))
+            profiles = profiles_of(request, first, session)
         if profiles:
             first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))
         try:

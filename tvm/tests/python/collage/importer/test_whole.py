@@ -354,7 +354,7 @@ def test_an_import_that_was_not_compared_does_not_ship_unmeasured(monkeypatch, i
 
     costs = collage.MockCostEstimator({"llvm": 10, "onnxruntime": 1})
     monkeypatch.setattr(optimizer, "check_original", check)
-    assert optimized_without_a_guard(monkeypatch, lambda _: costs, "no time").plan == ships
+    assert optimized_without_a_guard(monkeypatch, lambda *_: costs, "no time").plan == ships
 
 
 def test_relay_build_replays_it_where_it_is_told_the_file_and_the_pass_alone_cannot(

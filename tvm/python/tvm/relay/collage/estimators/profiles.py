@@ -19,7 +19,6 @@ from tvm.target import Target
 from ..relay_util.external import TVM_BACKEND, is_external
 from .calibration import Multiples
 
-
 # Seconds of a candidate that is taken where nothing else can be.
 _NEVER = 1e3
 

@@ -12,8 +12,6 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import math
-import os
 from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 
 import tvm
@@ -70,6 +68,7 @@ class FirstAnswer:
     files: Mapping[str, Linked] = dataclasses.field(default_factory=dict)  # of those that build
     # None where no plan ran, or nobody knows whose outputs are right
     raced: GuardResult | None = None
+    folder: str = ""  # where the files are
     # Plans that were not raced and that a profile of TVM's kernels shows to be too slow to ship.
     slow: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
 
@@ -194,7 +193,7 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
     known = {*files, *(item.name for item in failures)}
     cost = Cost.failed(CostStatus.UNKNOWN, "its build takes longer than those of others")
     failures += [Comparison(name, cost) for name in modules if name not in known]
-    built = FirstAnswer(modules, files)
+    built = FirstAnswer(modules, files, folder=scratch.folder)
     if not files:
         _logger.info("there is no first answer: no plan was built in its time")
         return built
@@ -214,27 +213,7 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
     rows = with_equals(raced.comparisons, same_as)
     found = dataclasses.replace(built, raced=dataclasses.replace(raced, comparisons=rows))
     on_step(f"best so far: {found.Summary()}", ROUNDS, ROUNDS)
-    if TVM_ALONE in files:
-        return found
-    on_step(f"building plan {TVM_ALONE}", ROUNDS, ROUNDS)
-    return dataclasses.replace(found, files={**files, **_tvm_alone(request, how, scratch)})
-
-
-def _tvm_alone(request: Request, how: EndToEnd, scratch: Scratch) -> dict[str, Linked]:
-    """Build TVM alone, which nobody waited for: the guard compares outputs with its own, and its
-    profile says what its kernels take."""
-    folder = os.path.join(scratch.folder, TVM_ALONE)
-    os.mkdir(folder)
-    with cpus_for_building(waiting(how.on_step, ROUNDS, ROUNDS)):
-        files, _ = how.make_side_by_side(
-            {TVM_ALONE: request.plans.modules[TVM_ALONE]},
-            folder,
-            lambda name, done: None,
-            at_once=1,
-            patience=math.inf,
-            unawaited=(),
-        )
-    return files
+    return found
 
 
 def _judged(

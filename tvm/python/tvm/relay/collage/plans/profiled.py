@@ -10,23 +10,28 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import os
 
 import tvm
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
+from ..compile.executors import GRAPH
 from ..costs.cost import Cost
 from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
 from ..exec.resolve import path_of
+from ..exec.time_limit import BUILT, FIRST_ANSWER, TimeLimit
+from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
 from ..measure.race.comparison import Comparison
-from ..messages.progress import steps
+from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
 from .first_answer import FirstAnswer
+from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
 from .names import TVM_ALONE
 from .request import Request
@@ -38,6 +43,29 @@ _logger = logging.getLogger(__name__)
 
 # Of the runs of one backend, and of all that a worker may take for it.
 _BUDGET_SECONDS, _LIMIT_SECONDS = 1.0, 60.0
+# Of the build of TVM alone: longer than a net of some hundred operators takes on two cores.
+_TVM_SECONDS = 60.0
+
+
+def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> FirstAnswer:
+    """Return the first answer with the library of TVM alone, which nobody waited for, unless it
+    takes too long: its profile says what TVM's kernels take, and the guard has it then."""
+    seconds = min(_TVM_SECONDS, request.limit.left(FIRST_ANSWER))
+    if not first.best or TVM_ALONE in first.files or seconds <= 0:
+        return first
+    folder = os.path.join(first.folder, TVM_ALONE)
+    os.mkdir(folder)
+    here = dataclasses.replace(
+        how, limit=TimeLimit(seconds / BUILT), records_kernels=how.executor == GRAPH
+    )
+    with (
+        request.clock.phase("profiles"),
+        steps("profiles", request.options.progress) as on_step,
+        cpus_for_building(waiting(on_step, 0, 1)),
+    ):
+        on_step(f"building plan {TVM_ALONE}", 0, 1)
+        files, _, _ = here.make_files({TVM_ALONE: request.plans.modules[TVM_ALONE]}, folder)
+    return dataclasses.replace(first, files={**first.files, **files})
 
 
 def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profiles | None:

@@ -35,7 +35,8 @@ def test_each_operator_has_its_time(net, backend, tmp_path):
     assert set(times.seconds) == in_kernels <= calls
     if backend:
         assert in_kernels == calls
-    assert min(times.seconds.values()) >= 0 and times.whole > 0
+    # A net of microseconds may take no longer than steps that run nothing, beside other work.
+    assert min(times.seconds.values()) >= 0 and times.whole >= 0
 
 
 @pytest.mark.parametrize("net", profile_nets.NETS)
@@ -57,8 +58,8 @@ def test_libraries_of_kept_parts_are_profiled_as_well(net, tmp_path):
     "steps, nodes, times",
     [
         ([("call_1", 2), ("call_0", 1)], [7, 9], [((9,), 2), ((7,), 1)]),
-        # What names none belongs to the next, and behind the last one to that.
-        ([("reorder", 1), ("call_0", 2), ("", 4)], [7], [((7,), 7)]),
+        # What names none belongs to the next, and behind the last one to nobody.
+        ([("reorder", 1), ("call_0", 2), ("", 4)], [7], [((7,), 3)]),
         # As whole words, in whatever a library makes of a name.
         ([("value_3.call_1_nchwc", 1)], [7, 9], [((9,), 1)]),
         ([("fused value_0.call_0/bias value_2.call_1", 1)], [7, 9], [((7, 9), 1)]),
