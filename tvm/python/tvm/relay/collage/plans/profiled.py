@@ -71,10 +71,11 @@ def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> First
 def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profiles | None:
     """Return the profiles of the backends whose files are there; None where there is none, or no
     plan to beat."""
-    backends = {target.kind.name: target.kind.name for target in request.targets.external}
+    plans = {target.kind.name: target.kind.name for target in request.targets.external}
+    plans[TVM_BACKEND] = TVM_ALONE
     files = {
         backend: first.files[plan]
-        for plan, backend in {TVM_ALONE: TVM_BACKEND, **backends}.items()
+        for backend, plan in plans.items()
         if plan in first.files and first.files[plan].kernels
     }
     if not files or not first.best:
@@ -87,12 +88,12 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     ):
         for done, (backend, file) in enumerate(files.items()):
             on_step(f"profiling {backend}", done, len(files))
-            plan = dataclasses.asdict(PlanCalls(calls, []))
-            times = _times(session, request.prepared, file, plan={**plan, "kernels": file.kernels})
+            told = {**dataclasses.asdict(PlanCalls(calls, [])), "kernels": file.kernels}
+            times = _times(session, request.prepared, file, plan=told)
             if times.reason:
                 _logger.warning("no profile of %s: %s", backend, times.reason)
             else:
-                seconds[backend] = times.seconds
+                seconds[backend] = _as_raced(times.seconds, first, plan=plans[backend])
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
     if not seconds:
@@ -101,6 +102,17 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     return Profiles(
         seconds, SHIPPED, rival_seconds=first.seconds, is_final=is_final, rival=first.best
     )
+
+
+def _as_raced(seconds: dict[int, float], first: FirstAnswer, plan: str) -> dict[int, float]:
+    """Return the seconds of a profile so that they add up to what the plan took in the race, whose
+    rounds all plans shared: a profile may be taken in a slow moment."""
+    raced = first.raced.comparisons if first.raced else ()
+    known = {item.name: item.cost.seconds for item in raced if item.samples}
+    total = sum(seconds.values())
+    if not known.get(plan) or not total:
+        return seconds
+    return {node: value * known[plan] / total for node, value in seconds.items()}
 
 
 def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:
