@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Try one net in a process of its own: compiled from an empty store at each effort, to the library
-on disk, and what they ship beside each other.
+"""Try one net in a process of its own: compiled at each effort, to the library on disk, and what
+they ship beside each other.
 
-The exhaustive search comes last and finds what the others measured, so that its seconds are none of
-a cold one; what it ships is. Test: bench/test_efforts.py.
+The store is empty before the first, normal. The exhaustive search comes last and finds what that
+one measured, so that its seconds are none of a cold one; what it ships is.
+Test: bench/test_efforts.py.
 """
 
 from __future__ import annotations

@@ -108,6 +108,6 @@ def _read_names_once(registry: Any) -> None:
         registry.check_call(function(ctypes.byref(count), ctypes.byref(found)))
         if count.value != len(known):
             known[:] = stock()
-        return known
+        return list(known)
 
     registry.list_global_func_names = names

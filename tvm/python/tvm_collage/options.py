@@ -108,7 +108,8 @@ class OptionTable:
     time_limit: float = _row(
         0.0,
         _up_to(_MOST_SECONDS),
-        "seconds for all of a compile, after which the best plan so far ships; 0: no limit",
+        "seconds for all of a compile, without waiting for other searches, after which the best "
+        "plan so far ships; 0 means no limit",
         decides=False,
     )
     effort: str = _row(

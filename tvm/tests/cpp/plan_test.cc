@@ -89,8 +89,7 @@ class TableBackends final : public Backends {
     }
     return answers;
   }
-  Foresight Foresee(const DataflowGraph&,
-                    const std::vector<CostQuestion>& questions) const final {
+  Foresight Foresee(const DataflowGraph&, const std::vector<CostQuestion>& questions) const final {
     Foresight foresight;
     foresight.rival_seconds = rival_seconds;
     foresight.is_final = is_final;

@@ -35,7 +35,7 @@ def test_a_failure_is_told_and_counts_in_no_total():
     assert "normal" not in efforts.totals([failed])
 
 
-@pytest.mark.slow
+@pytest.mark.slow("three searches")
 def test_a_small_net_at_each_effort(tmp_path):
     request = {"net": "two_inputs", "batch": 1, "file": None, "threads": 1, "rounds": 2}
     request |= {"rtol": 1e-3, "backends": ["dnnl"], "config": {"measure_seconds": 0.01}}

@@ -202,30 +202,36 @@ def _optimize(
             add_originals(request)
     with first_answer(request, first_end_to_end(request)) as first:
         try:
-            return _searched(request, first, earlier)
+            result, is_cut = _searched(request, first)
         except KeyboardInterrupt:
             if not first.best:
                 raise
             name, guarded, why = ship_best(request, first, "the compile was interrupted")
-            return _result(request, name, guarded=guarded, ended_early=why)
+            return dataclasses.replace(_result(request, name, guarded=guarded), ended_early=why)
+        earlier.keep(result, is_cut)
+        return result
 
 
-def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -> Result:
-    """Search, have the plans compete, and return what ships."""
+def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
+    """Search, have the plans compete, and return what ships, and whether a limit of time ended some
+    of it early."""
     options, targets, plans = request.options, request.targets, request.plans
     with contextlib.ExitStack() as held:
         means = open_session(
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
-        profiles = None
-        if _is_foreseen(request):
-            first = with_tvm_alone(request, first, first_end_to_end(request))
-            profiles = profiles_of(request, first, session)
-        if profiles:
-            first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))
         try:
-            found = _place_operators(request, session, profiles)
+            profiles = None
+            if _is_foreseen(request):
+                first = with_tvm_alone(request, first, first_end_to_end(request))
+                profiles = profiles_of(request, first, session)
+            if profiles:
+                first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))
+            if profiles is None and options.searching.effort == Effort.QUICK and first.best:
+                found = OpLevel(request.prepared, request.records)
+            else:
+                found = _place_operators(request, session, profiles)
         except TimeIsUpError as error:
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
@@ -245,11 +251,11 @@ def _searched(request: Request, first: FirstAnswer, earlier: EarlierDecisions) -
         name, guarded, skipped = decide(request, found, how, first)
     if guarded is not None and guarded is first.raced:
         usual = dataclasses.replace(found, records=request.records)
-        return _result(request, name, usual, guarded=guarded, search=search, ended_early=skipped)
+        result = _result(request, name, usual, guarded=guarded, search=search)
+        return dataclasses.replace(result, ended_early=skipped), True
     result = _result(request, name, found, guarded=guarded, skipped=skipped, search=search)
     is_cut = found.is_cut or request.limit.left(BUILT) <= 0 or not plans.is_simplified
-    earlier.keep(result, is_cut)
-    return result
+    return result, is_cut
 
 
 def _is_foreseen(request: Request) -> bool:
@@ -309,7 +315,7 @@ def _prepared(
 def _place_operators(request: Request, measuring: Session, profiles: Profiles | None) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures."""
     options, targets, plans = request.options, request.targets, request.plans
-    is_quick = options.searching.effort == Effort.QUICK
+    is_quick = profiles is not None and profiles.is_final
     if options.measure_kernels and measuring.runner.is_here and not is_quick:
         with request.clock.phase("kernels"):
             plans.kernels = _choose_kernels(measuring, request)
@@ -366,11 +372,12 @@ def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, .
 
 
 def _add_exact(request: Request, session: Session, profiles: Profiles | None) -> None:
-    """Add the op-level optimum of the backends that do not trade accuracy; their costs are
-    known."""
+    """Add the op-level optimum of the backends that do not trade accuracy, whatever the others
+    take; most of their costs are known."""
     exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
     if exact.external:  # else it is TVM alone
-        estimator = CostEstimator(session, profiles)
+        alone = profiles and dataclasses.replace(profiles, rival_seconds=0.0)
+        estimator = CostEstimator(session, alone)
         found = partition(request.prepared, exact, estimator, **_asking(request.limit))
         request.plans.add_found(EXACT, found, estimator.reports)
 
@@ -401,7 +408,6 @@ def _result(
     guarded: GuardResult | None = None,
     skipped: str = "",
     search: GraphSearch | None = None,
-    ended_early: str = "",
 ) -> Result:
     """Return what ships by that plan."""
     found = found or OpLevel(request.prepared, request.records)
@@ -414,7 +420,6 @@ def _result(
         partitioned=found.reports,
         seconds=request.clock.seconds,
         guard_skipped=skipped,
-        ended_early=ended_early,
         makers=_makers(request.plans, found.records, request.targets.host),
         costs=found.counts,
         records=TuningRecords() if name in UNTUNED.values() else found.records,

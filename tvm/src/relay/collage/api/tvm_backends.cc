@@ -184,8 +184,7 @@ String TvmBackends::PriceByWork(const DataflowGraph& graph,
   QuestionsOfWork asked;
   for (const CostQuestion& question : questions) {
     const CandidatePartition& candidate = question.candidate;
-    asked.Add(question, WorkJson(graph, candidate.sub_graph),
-              targets_[candidate.spec].target);
+    asked.Add(question, WorkJson(graph, candidate.sub_graph), targets_[candidate.spec].target);
   }
   return FromPython(estimator_.value()->price(asked.text(), asked.targets()));
 }

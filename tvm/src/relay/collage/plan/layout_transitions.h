@@ -40,8 +40,8 @@ class LayoutTransitions {
   static constexpr int kBlocked = 1;
 
  private:
-  std::vector<bool> is_external_;     // by spec
-  std::vector<bool> can_be_blocked_;  // of a node's value, when TVM makes it
+  std::vector<bool> is_external_;                      // by spec
+  std::vector<bool> can_be_blocked_;                   // of a node's value, when TVM makes it
   std::map<std::string, std::set<NodeIndex>> values_;  // that may change their layout, by type
   std::map<NodeIndex, double> seconds_;
 };

@@ -65,8 +65,8 @@ struct CoverProblem {
   std::vector<std::vector<int>> outside_inputs;
   // Nodes whose value leaves the graph; may be empty.
   std::vector<int> outputs;
-  // Is a lower bound that a cost breaks a broken promise, after which none of them is believed? Else
-  // bounds are what is likely, and one that a cost is below says nothing of the others.
+  // Is a lower bound that a cost breaks a broken promise, after which none of them is believed?
+  // Else bounds are what is likely, and one that a cost is below says nothing of the others.
   bool are_bounds_proven = true;
 
   // Throws std::invalid_argument naming the first thing that breaks what is said above,

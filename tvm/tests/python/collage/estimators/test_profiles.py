@@ -6,7 +6,7 @@ import tvm
 from relay_text import HOST, make_backend, parse
 from tvm.relay.collage.backends.targets import parse_targets
 from tvm.relay.collage.estimators import CostEstimator
-from tvm.relay.collage.estimators.calibration import SIZES, Multiples
+from tvm.relay.collage.estimators.calibration import CAUTIOUS, SIZES, Multiples
 from tvm.relay.collage.estimators.profiles import Profiles
 from tvm.relay.collage.measure import Cost
 from tvm.relay.collage.plans.run_pass import partition
@@ -88,9 +88,10 @@ def test_a_bound_is_a_multiple_of_the_sum_of_the_nodes():
     profiles = Profiles({NAME: {1: 2.0, 2: 3.0}, "tvm": {1: 7.0}}, {NAME: alike(0.5, 2.0)})
     targets = [tvm.target.Target(NAME), tvm.target.Target(NAME), tvm.target.Target(HOST)]
     foresight = profiles.foresee(targets, [[1, 2], [3], [1]])
-    # A node without a time adds nothing, and of a backend without multiples nothing is known.
-    assert foresight.least == [2.5, 0.0, 0.0]
-    assert foresight.likely == [10.0, 0.0, 0.0]
+    # A node without a time adds nothing, and a backend without multiples has cautious ones.
+    least, likely = CAUTIOUS.of(7.0)
+    assert foresight.least == [2.5, 0.0, 7.0 * least]
+    assert foresight.likely == [10.0, 0.0, 7.0 * likely]
 
 
 def test_costs_below_what_they_hardly_ever_are_are_counted(net):

@@ -10,6 +10,7 @@ from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.costs.statistics import Interval
 from tvm.relay.collage.estimators.profiles import Profiles
 from tvm.relay.collage.exec.reply import Reply
+from tvm.relay.collage.exec.time_limit import NO_LIMIT, TimeLimit
 from tvm.relay.collage.measure.race.comparison import Comparison
 from tvm.relay.collage.options import CollageOptions
 from tvm.relay.collage.plans.competing import Plans
@@ -33,13 +34,18 @@ def mod():
     return stamp_nodes(mod)
 
 
-def request_of(mod, effort="normal"):
+def request_of(mod, effort="normal", limit=NO_LIMIT):
     targets = parse_targets([HOST, NAME])
     plans = Plans(mod, targets)
     plans.add_single_backends()
     options = CollageOptions(effort=effort, progress="quiet")
     return SimpleNamespace(
-        prepared=mod, targets=targets, plans=plans, options=options, clock=Phases()
+        prepared=mod,
+        targets=targets,
+        plans=plans,
+        options=options,
+        clock=Phases(),
+        limit=limit,
     )
 
 
@@ -124,3 +130,24 @@ def test_who_was_raced_is_known_and_not_foreseen(mod):
     profiles = Profiles({"tvm": {1: 9.0}}, {}, rival_seconds=1.0)
     first = first_of(NAME, 1.0, raced=[NAME, "tvm"])
     assert slow_plans(request_of(mod), first, profiles) == {}
+
+
+def test_who_was_wrong_in_the_race_is_not_told_as_slow(mod):
+    profiles = Profiles({"tvm": dict.fromkeys(range(9), 9.0)}, {}, rival_seconds=1.0)
+    first = first_of("other", 1.0, raced=["other"])
+    wrong = Comparison(NAME, Cost.failed("wrong_result", "off by 0.5"))
+    first.raced.comparisons.append(wrong)
+    assert set(slow_plans(request_of(mod), first, profiles)) == {"tvm"}
+
+
+def test_a_plan_of_profiles_alone_needs_those_of_tvm(mod):
+    first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
+    replies = {f"{NAME}.so": times({"2": 0.25})}
+    assert profiles_of(request_of(mod, "quick"), first, session_of(replies)) is None
+    assert profiles_of(request_of(mod), first, session_of(replies)) is not None
+
+
+def test_nothing_is_profiled_when_the_time_for_it_is_over(mod):
+    first = first_of(NAME, 2.0, files=["tvm"], raced=[NAME])
+    request = request_of(mod, limit=TimeLimit(1e-9))
+    assert profiles_of(request, first, session_of({})) is None

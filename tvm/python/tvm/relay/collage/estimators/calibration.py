@@ -40,7 +40,8 @@ class Multiples:
         has the least of all others; None where each has."""
         ratios: list[list[float]] = [[] for _ in range(len(SIZES) + 1)]
         for profiled, cost in pairs:
-            ratios[bisect.bisect_left(SIZES, profiled)].append(cost / profiled)
+            if profiled > 0:
+                ratios[bisect.bisect_left(SIZES, profiled)].append(cost / profiled)
         known = [sorted(each) for each in ratios if len(each) >= _ENOUGH]
         if not known:
             return None
@@ -63,3 +64,8 @@ SHIPPED = {
     "onnxruntime": Multiples((2.9, 0.35, 1.7, 1.0, 1.0, 1.0), (4.2, 3.4, 1.9, 1.25, 1.2, 1.05)),
     "openvino": Multiples((5.0, 1.7, 1.5, 1.0, 1.0, 1.0), (10.0, 3.8, 2.2, 1.2, 1.1, 1.05)),
 }
+# Of a backend that none were learnt of.
+CAUTIOUS = Multiples(
+    [min(sizes) for sizes in zip(*(each.least for each in SHIPPED.values()))],
+    [min(sizes) for sizes in zip(*(each.likely for each in SHIPPED.values()))],
+)

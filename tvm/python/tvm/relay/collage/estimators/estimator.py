@@ -201,7 +201,8 @@ class CostEstimator(Object):
     @_carried
     def _foresee(self, questions: str, targets: Sequence[Target]) -> str:
         asked = CostQuestions.read(questions, targets)
-        return json.dumps(self._profiles.foresee(asked.targets, asked.nodes)._asdict())
+        profiles = self._profiles or Profiles({}, {})
+        return json.dumps(profiles.foresee(asked.targets, asked.nodes)._asdict())
 
     @_carried
     def _observe(self, report: str, replan: Callable[[str], Any] | None = None) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from tvm.target import Target
 
 from ..relay_util.external import TVM_BACKEND, is_external
-from .calibration import Multiples
+from .calibration import CAUTIOUS, Multiples
 
 # Seconds of a candidate that is taken where nothing else can be.
 _NEVER = 1e3
@@ -52,8 +52,8 @@ class Profiles:
 
     def _both(self, target: Target, nodes: Sequence[int]) -> tuple[float, float]:
         name = name_of(target)
-        seconds, known = self.sum_of(name, nodes), self.multiples.get(name)
-        if known is None or name not in self.seconds:
+        seconds, known = self.sum_of(name, nodes), self.multiples.get(name, CAUTIOUS)
+        if name not in self.seconds:
             # Nobody will learn it, so it is taken where nothing else can be.
             return 0.0, _NEVER if self.is_final else 0.0
         least, likely = known.of(seconds)

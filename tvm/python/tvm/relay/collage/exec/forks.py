@@ -60,13 +60,14 @@ def run_side_by_side(
     once, begun in their order.
 
     After `seconds` those that are left are killed. Those that nobody waits for are killed, too, and
-    there is no reply of them: what is left when `patience`, seconds as well, is over and one task
-    has succeeded, and of those `unawaited` what is left when all others have ended.
+    there is no reply of them: what is left `patience`, seconds as well, after one task has
+    succeeded, and of those `unawaited` what is left when all others have ended.
     `on_task(name, done)` as each begins.
     """
     waiting, began = list(tasks), time.monotonic()
     running: dict[str, tuple[_Fork, contextlib.ExitStack]] = {}
     replies: dict[str, Reply] = {}
+    first_end = float("inf")  # of a task that has succeeded
     with contextlib.ExitStack() as held:
         while {*waiting, *running}.difference(unawaited):
             while waiting and len(running) < at_once:
@@ -74,12 +75,13 @@ def run_side_by_side(
                 on_task(name, len(replies))
                 own = held.enter_context(contextlib.ExitStack())
                 running[name] = own.enter_context(_fork({name: tasks[name]})), own
-            is_any = any(reply.outcome == "ok" for reply in replies.values())
-            until = began + min(seconds, patience if is_any else seconds)
+            until = min(began + seconds, first_end + patience)
             is_over = not _any_answers([fork for fork, _ in running.values()], until)
             for name, (fork, own) in list(running.items()):
                 if fork.answers(0.0):
                     replies[name] = fork.reply(0.0)
+                    if replies[name].outcome == "ok":
+                        first_end = min(first_end, time.monotonic())
                     del running[name]
                     own.close()
             if is_over and time.monotonic() >= began + seconds:

@@ -51,7 +51,7 @@ _logger = logging.getLogger(__name__)
 
 
 class _AllBut(Container):
-    """All names but some."""
+    """Container of all names but some."""
 
     def __init__(self, left_out: Collection[str]) -> None:
         self._left_out = left_out
@@ -115,7 +115,9 @@ class FirstAnswer:
             if item.name in modules and self.plan_of(modules[item.name]) == item.name:
                 text = f"{ratio.value:.2f} times {self.best} in the first race, so it ran no more"
                 cost = item.cost.with_remark(text)
-                found[item.name] = dataclasses.replace(item, cost=cost, samples=())
+                found[item.name] = dataclasses.replace(
+                    item, cost=cost, samples=(), ratio_to_best=None
+                )
         return found
 
     def _is_far_behind(self, item: Comparison) -> bool:
@@ -175,6 +177,8 @@ def _found(request: Request, how: EndToEnd, held: contextlib.ExitStack) -> First
     # Nobody waits for plans of which TVM has to compile the most.
     operators = {name: len(operator_calls(module["main"])) for name, module in modules.items()}
     unawaited = [name for name in modules if 2 * operators[name] > operators[TVM_ALONE]]
+    if len(unawaited) == len(modules):
+        unawaited = [TVM_ALONE]
 
     def on_plan(name: str, done: int) -> None:
         if name not in unawaited:

@@ -17,13 +17,13 @@ from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
 from ..compile.executors import GRAPH
-from ..costs.cost import Cost
+from ..costs.cost import Cost, CostStatus
 from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
 from ..exec.resolve import path_of
-from ..exec.time_limit import BUILT, FIRST_ANSWER, TimeLimit
+from ..exec.time_limit import BUILT, FIRST_ANSWER, KERNELS, TimeLimit
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
@@ -51,7 +51,8 @@ def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> First
     """Return the first answer with the library of TVM alone, which nobody waited for, unless it
     takes too long: its profile says what TVM's kernels take, and the guard has it then."""
     seconds = min(_TVM_SECONDS, request.limit.left(FIRST_ANSWER))
-    if not first.best or TVM_ALONE in first.files or seconds <= 0:
+    is_profiled = any(file.kernels for file in first.files.values())
+    if not (first.best and is_profiled) or TVM_ALONE in first.files or seconds <= 0:
         return first
     folder = os.path.join(first.folder, TVM_ALONE)
     os.mkdir(folder)
@@ -87,18 +88,22 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
         steps("profiles", request.options.progress) as on_step,
     ):
         for done, (backend, file) in enumerate(files.items()):
+            left = request.limit.left(KERNELS)
+            if left <= 0:
+                break
             on_step(f"profiling {backend}", done, len(files))
             told = {**dataclasses.asdict(PlanCalls(calls, [])), "kernels": file.kernels}
-            times = _times(session, request.prepared, file, plan=told)
+            times = _times(session, request.prepared, file, plan=told, limit=left)
             if times.reason:
                 _logger.warning("no profile of %s: %s", backend, times.reason)
             else:
                 seconds[backend] = _as_raced(times.seconds, first, plan=plans[backend])
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
-    if not seconds:
-        return None
     is_final = request.options.searching.effort == Effort.QUICK
+    # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
+    if not seconds or (is_final and TVM_BACKEND not in seconds):
+        return None
     return Profiles(
         seconds, SHIPPED, rival_seconds=first.seconds, is_final=is_final, rival=first.best
     )
@@ -108,7 +113,7 @@ def _as_raced(seconds: dict[int, float], first: FirstAnswer, plan: str) -> dict[
     """Return the seconds of a profile so that they add up to what the plan took in the race, whose
     rounds all plans shared: a profile may be taken in a slow moment."""
     raced = first.raced.comparisons if first.raced else ()
-    known = {item.name: item.cost.seconds for item in raced if item.samples}
+    known = {item.name: item.cost.seconds or 0.0 for item in raced if item.samples}
     total = sum(seconds.values())
     if not known.get(plan) or not total:
         return seconds
@@ -120,7 +125,7 @@ def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict
     alone, as they are told of: TVM runs in them what no backend takes, as it does alone."""
     told = {}
     raced = first.raced.comparisons if first.raced else ()
-    known = {item.name for item in raced if item.ratio_to_best or item.same_as}
+    known = {item.name for item in raced if item.cost.status != CostStatus.UNKNOWN}
     for name in (TVM_ALONE, *(target.kind.name for target in request.targets.external)):
         if name in known or name not in request.plans.modules:
             continue
@@ -133,8 +138,10 @@ def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict
     return told
 
 
-def _times(session: Session, prepared: tvm.IRModule, file: Linked, plan: dict) -> OperatorTimes:
-    """Return the profile of a library, which a worker takes."""
+def _times(
+    session: Session, prepared: tvm.IRModule, file: Linked, plan: dict, limit: float
+) -> OperatorTimes:
+    """Return the profile of a library, which a worker takes within so many seconds."""
     arguments = {
         "library": file.library,
         "build": {"inputs": describe_inputs(prepared), "device": "llvm"},
@@ -143,7 +150,7 @@ def _times(session: Session, prepared: tvm.IRModule, file: Linked, plan: dict) -
         "budget_seconds": _BUDGET_SECONDS,
     }
     call = {"function": path_of(profile_operators), "arguments": arguments}
-    reply, _ = session.estimator.run_measuring(Job("call", call, _LIMIT_SECONDS))
+    reply, _ = session.estimator.run_measuring(Job("call", call, min(limit, _LIMIT_SECONDS)))
     if reply.outcome != "ok":
         return OperatorTimes({}, 0.0, reply.message)
     return OperatorTimes.from_reply(reply.value)

@@ -90,8 +90,9 @@ def _latency(report: Report) -> str:
 
 
 def most_gain(report: Report) -> float | None:
-    """Return the share of the fastest backend's time that a mix can save at most, by profiles of
-    each backend alone that most costs are above; None where the search did not end by them."""
+    """Return the share of the fastest backend's time that a mix will hardly save more than, by
+    profiles of each backend alone and what costs are likely to be by these; None where the search
+    did not end by them."""
     rows = [row for row in report.searched if row.is_beaten]
     if len(rows) != 1 or len(report.searched) != 1:
         return None
@@ -104,7 +105,8 @@ def gain_text(report: Report) -> str:
     if gain is None:
         return ""
     return (
-        f"By profiles of each backend alone a mix could gain at most {gain:.1%}, so none was built."
+        "By profiles of each backend alone a mix will hardly gain more than "
+        f"{gain:.1%}, so none was built."
     )
 
 

@@ -78,7 +78,7 @@ def test_plans_are_tried_and_the_best_join_the_guard(result, capsys):
     # What is tvm's or dnnl's plan as well, or the op-level one, is in the guard by that name.
     names = {row["name"] for row in result.to_json()["plans"]}
     assert names >= {"tvm", "dnnl", "collage"}
-    searched = {"collage-merged", "graph-1", "graph-2", "graph-3"}
+    searched = {"collage-merged", "collage-coarse", "graph-1", "graph-2", "graph-3"}
     assert {n.removesuffix(ONE_THREAD) for n in names} <= {"tvm", "dnnl", "collage"} | searched
     guarded = [replay(result.placements.placement(name)).mod for name in names]
     names_of = {trial.key: trial.name for trial in result.search.trials}

@@ -32,7 +32,7 @@ from ...exec.spent import phase
 from ...exec.time_limit import BUILT, FIRST_ANSWER, NO_LIMIT, TimeLimit
 from ...machine.compiler import require_compiler
 from ...measure.outputs.tolerance import output_tolerance
-from ...measure.profiler.plan_kernels import recorded_kernels
+from ...measure.profiler.plan_kernels import PlanKernel, recorded_kernels
 from ...measure.race.comparison import Comparison, RightOutputs, compared
 from ...measure.race.library_contestant import library_contestant
 from ...measure.race.race import Contestant, RaceOptions
@@ -226,8 +226,8 @@ class EndToEnd:
             file = os.path.join(folder, f"plan_{index}.so")
             try:
                 library, kernels = self._library_of(name, module)
-                made = self._linked(name, library, file, weights=weights)
-                files[name] = made._replace(kernels=kernels)
+                linked = self._linked(name, library, file, weights=weights)
+                files[name] = linked._replace(kernels=kernels)
                 libraries[name] = library
             except _NotMadeError as error:
                 cost = Cost.failed(CostStatus.COMPILE_FAILED, str(error))
@@ -237,6 +237,7 @@ class EndToEnd:
     def _library_of(self, name: str, module: tvm.IRModule) -> tuple[Any, list[dict[str, Any]]]:
         """Build a plan's library; return it and its kernels, none where they are not recorded.
         _NotMadeError for one that does not build, which loses, no more."""
+        recorded: contextlib.AbstractContextManager[list[PlanKernel]]
         recorded = recorded_kernels(module) if self.records_kernels else contextlib.nullcontext([])
         try:
             with (
