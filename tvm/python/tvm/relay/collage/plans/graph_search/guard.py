@@ -115,7 +115,9 @@ def guard(
             on_wait=waiting(on_step, 0, options.rounds),
             spares=workers,
         )
-        judged = raced_plans(raced, files, how, scratch=scratch, reference=reference, race=race)
+        # The reference says how exact outputs have to be, also where it is far behind.
+        known = {reference: plans[reference], **raced}
+        judged = raced_plans(known, files, how, scratch=scratch, reference=reference, race=race)
     comparisons = Limits(options.memory_mb, options.library_mb).keep(judged) + failures
     # What nothing is known of may be why a plan does not run.
     advice = ADVICE if scratch.has_made_up else ""
