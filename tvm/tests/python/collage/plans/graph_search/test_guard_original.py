@@ -6,8 +6,9 @@ import dataclasses
 import numpy as np
 import pytest
 from guard_fakes import ORDER, FakeLibrary, fake, plans
+from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.errors import OriginalError
-from tvm.relay.collage.measure.race.comparison import ORIGINAL
+from tvm.relay.collage.measure.race.comparison import ORIGINAL, Comparison
 from tvm.relay.collage.plans.graph_search import EndToEnd, GuardUnavailable, guard
 from tvm.relay.collage.plans.graph_search.libraries import Inputs, Truth
 
@@ -81,3 +82,13 @@ def test_where_the_original_runs_and_no_plan_does_nothing_ships(fake_compare, st
         guard(plans(), "tvm", EndToEnd(fake, truth=truth()))
     with pytest.raises(GuardUnavailable):
         guard(plans(), "tvm", EndToEnd(fake))
+
+
+def test_where_the_truth_is_known_tvm_alone_may_be_far_behind(fake_compare):
+    """It is neither built nor raced, and says nothing of the others' outputs."""
+    fake_compare["truth"] = ORIGINAL
+    behind = {"tvm": Comparison("tvm", Cost.estimated(9.0, "by a profile"))}
+    result = guard(plans(), "tvm", EndToEnd(fake, truth=truth(), far_behind=behind))
+    assert sorted(fake_compare["names"]) == ["collage", "dnnl"]
+    assert result.of("tvm") == behind["tvm"] and result.winner != "tvm"
+    assert (result.reference, result.unverified) == (ORIGINAL, "")
