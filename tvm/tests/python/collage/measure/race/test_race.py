@@ -196,6 +196,20 @@ def test_who_is_no_further_from_64_bits_than_tvm_is_right(judged, tvm, own, is_r
     assert len(asked) == 1, "nor is it asked where outputs agree"
 
 
+def test_who_is_not_trusted_excuses_nobody_nor_itself(judged, monkeypatch):
+    """A plan may come first where TVM alone was not built: it may be the one that is wrong."""
+    stock = comparison.compared
+    trusting_none = functools.partial(dataclasses.replace, trusted="")
+    monkeypatch.setattr(
+        comparison, "compared", lambda given, right, how: stock(given, trusting_none(right), how)
+    )
+    exact = lambda: [np.array([1.0, 0.5])]  # noqa: E731
+    found = judged({"first": 0.5005}, "first", 0.5, exact=exact)
+    assert found["first"].cost.status == "wrong_result"
+    found = judged({"first": 0.5005, "other": 0.4996}, "first", exact=exact)
+    assert found["other"].cost.status == "wrong_result"
+
+
 def test_tvm_too_is_judged_by_64_bits_where_there_is_an_original(judged):
     exact = lambda: [np.array([1.0, 0.5])]  # noqa: E731
     found = judged({"tvm": 0.5005, "other": 0.6}, "tvm", 0.50001, exact=exact)

@@ -69,12 +69,15 @@ class RightOutputs:
     """The outputs that are right, and how far off these others may be."""
 
     references: Sequence[str] = ()  # contestants by preference: the first that has outputs counts
+    # The contestant whose rounding others may have as well; "" where none is trusted so far: who
+    # stands in for it may be the one that is wrong.
+    trusted: str = ""
     # max|a-b| / max|b| above which outputs are wrong, for all or by name; None: never.
     rtol: float | None | Mapping[str, float] = 1e-4
     truth: str = ""  # an .npz file of right outputs, which count before any reference's
     # Outputs that were computed with 64 bits, or None; asked where a contestant would be wrong, who
-    # is right if it is within rtol of these, or no further from them than the right outputs are, or
-    # the first reference's.
+    # is right if it is within rtol of these, or no further from them than the truth is, or what is
+    # trusted.
     exact: Callable[[], Sequence[np.ndarray] | None] | None = None
 
 
@@ -98,7 +101,10 @@ def compare(
     ValueError for a reference that does not take part.
     """
     references = [reference] if isinstance(reference, str) else list(reference or [])
-    right = RightOutputs(references=references, rtol=rtol, truth=truth, exact=exact)
+    trusted = references[0] if references else ""
+    right = RightOutputs(
+        references=references, trusted=trusted, rtol=rtol, truth=truth, exact=exact
+    )
     return compared(contestants, right, RaceOptions(rounds=rounds, **options))
 
 
@@ -157,7 +163,9 @@ class _Judge:
         rounded = self._right.exact() if wrong and self._right.exact is not None else None
         if rounded is None:
             return wrong
-        known = [right, *(outputs[name] for name in references[:1] if name in outputs)]
+        trusted = self._right.trusted
+        known = [right] if self._given else []
+        known += [outputs[trusted]] if trusted in outputs else []
         errors = _output_errors(outputs, rounded, self._least)
         allowed = _rounding_in([output_error(each, rounded, self._least) for each in known])
         still = _wrong_results(errors, rtol, allowed)

@@ -168,6 +168,7 @@ def raced_plans(
         [name for name in references if name in files and name not in remarks],
         {name: errors[name] for name in files},
         race,
+        trusted=reference,
     )
     judged = [of_trader(item, remarks.get(item.name)) for item in comparisons]
     sizes = {name: os.path.getsize(file.library) for name, file in files.items()}

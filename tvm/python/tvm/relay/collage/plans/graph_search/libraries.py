@@ -320,9 +320,11 @@ class EndToEnd:
         references: Sequence[str],
         limits: Mapping[str, float],
         options: RaceOptions,
+        *,
+        trusted: str,
     ) -> list[Comparison]:
         """Compare these libraries on the inputs there, by `limits` of their errors; seed, imports
-        and what is left of the time are its own."""
+        and what is left of the time are its own. `trusted`: as RightOutputs has it."""
         contestants = [
             Contestant.of_library(
                 name,
@@ -339,7 +341,11 @@ class EndToEnd:
             seconds = min(options.seconds, max(0.0, self.limit.left()))
             options = dataclasses.replace(options, seconds=seconds)
         right = RightOutputs(
-            references=references, rtol=limits, truth=scratch.truth, exact=scratch.exact
+            references=references,
+            trusted=trusted,
+            rtol=limits,
+            truth=scratch.truth,
+            exact=scratch.exact,
         )
         return (self.comparer or compared)(contestants, right, options)
 

@@ -82,6 +82,7 @@ class PlanTrials:
                     on_wait=on_wait,
                     spares=self._spares,
                 ),
+                trusted=_REFERENCE,
             )
         return {**{item.name: item.cost for item in failures}, **self._relative(found)}
 
