@@ -170,7 +170,8 @@ def test_when_the_search_has_no_time_left_backends_alone_compete(fakes, monkeypa
     assert "the search is not finished" in caplog.text
 
 
-def test_without_time_for_the_guard_the_measured_optimum_ships(fakes, monkeypatch, caplog):
+def optimized_without_time_for_the_guard(monkeypatch):
+    """What ships where the search takes all of the limit."""
     real = optimizer.partition
 
     def partition(*given, **_):
@@ -180,7 +181,11 @@ def test_without_time_for_the_guard_the_measured_optimum_ships(fakes, monkeypatc
 
     monkeypatch.setattr(optimizer, "partition", partition)
     monkeypatch.setattr(optimizer, "run_in_forks", lambda tasks, _: {"prepare": Reply("ok")})
-    result = collage.optimize(*small_net(), TARGETS, CollageOptions(time_limit=2.0))
+    return collage.optimize(*small_net(), TARGETS, CollageOptions(time_limit=2.0))
+
+
+def test_without_time_for_the_guard_the_measured_optimum_ships(fakes, monkeypatch, caplog):
+    result = optimized_without_time_for_the_guard(monkeypatch)
     assert (result.plan, result.guard) == ("collage", None)
     assert "time_limit leaves no time" in result.guard_skipped
 
@@ -237,16 +242,7 @@ def test_a_second_interrupt_ends_the_build_of_what_ships(fakes, monkeypatch):
 def test_without_time_for_the_guard_the_best_of_the_first_answer_ships(fakes, monkeypatch, caplog):
     """It ran whole and right, which the optimum of measured parts did not."""
     fakes["first"] = answered()
-    real = optimizer.partition
-
-    def partition(*given, **_):
-        found = real(*given)
-        time.sleep(2.0)
-        return found
-
-    monkeypatch.setattr(optimizer, "partition", partition)
-    monkeypatch.setattr(optimizer, "run_in_forks", lambda tasks, _: {"prepare": Reply("ok")})
-    result = collage.optimize(*small_net(), TARGETS, CollageOptions(time_limit=2.0))
+    result = optimized_without_time_for_the_guard(monkeypatch)
     assert (result.plan, result.guard.winner, result.guard_skipped) == ("dnnl", "dnnl", "")
     assert "time_limit leaves no time for it" in result.ended_early
     assert "the best plan so far ships, dnnl, 3.8 ms" in caplog.text

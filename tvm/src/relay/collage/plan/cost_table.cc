@@ -87,7 +87,6 @@ int CostTable::NumBelowBound() const {
 }
 
 double CostTable::LeastOfAnyCover(CoverProblem problem) const {
-  problem.are_bounds_proven = false;
   for (size_t id = 0; id < candidates_.size(); ++id) {
     problem.candidates[id].lower_bound = least_seconds_[id];
   }

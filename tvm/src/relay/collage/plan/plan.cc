@@ -62,9 +62,10 @@ void KeepCandidates(const Backends& backends, std::vector<CandidatePartition> ca
 // to measure.
 constexpr double kLeastGain = 0.02;
 
-// Can no cover take so much less than a backend alone that it is worth measuring?
+// Can no cover take so much less than a backend alone that it is worth measuring? Of none (0 s)
+// that is not known.
 bool CannotWin(const CoverStep& step, double rival_seconds) {
-  return step.plan.lower_bound_seconds > (1 - kLeastGain) * rival_seconds;
+  return rival_seconds > 0 && step.plan.lower_bound_seconds > (1 - kLeastGain) * rival_seconds;
 }
 
 CoverSearch SearchFor(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
@@ -74,11 +75,10 @@ CoverSearch SearchFor(const DataflowGraph& graph, const std::vector<CandidatePar
   return CoverSearch(std::move(problem));
 }
 
-// Is it sure before any cost is asked for that no cover can win?
-bool IsHopeless(CoverSearch* search, CostTable* costs) {
-  if (costs->rival_seconds() <= 0) return false;
-  costs->SetHostCosts(search);
-  return CannotWin(search->Step(), costs->rival_seconds());
+// Is it known, before any cost is asked for, that no cover of `search` can win?
+bool IsHopeless(CoverSearch search, CostTable* costs) {
+  costs->SetHostCosts(&search);
+  return CannotWin(search.Step(), costs->rival_seconds());
 }
 
 }  // namespace
@@ -99,7 +99,7 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
   CoverStep step = search->Step();
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     clock->Enter("estimate");
-    is_beaten = costs->rival_seconds() > 0 && CannotWin(step, costs->rival_seconds());
+    is_beaten = CannotWin(step, costs->rival_seconds());
     if (is_beaten || costs->is_final()) break;
     if (!has_given_up && is_over()) {
       costs->GiveUpUnknown(search);
@@ -127,15 +127,14 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   const LayoutTransitions& transitions = *layouts;
   CostTable costs(graph, backends, candidates);
   costs.AskForBounds();
-  clock->Enter("search");
   // Changes of layout only add to a plan: what cannot win without them is not worth measuring them.
+  const bool has_rival = costs.rival_seconds() > 0;
+  const bool is_decided =
+      costs.is_final() ||
+      (has_rival && IsHopeless(SearchFor(graph, candidates, costs, transitions), &costs));
+  if (!is_decided) layouts->Ask(backends);
+  clock->Enter("search");
   CoverSearch search = SearchFor(graph, candidates, costs, transitions);
-  if (!costs.is_final() && !IsHopeless(&search, &costs)) {
-    clock->Enter("estimate");
-    layouts->Ask(backends);
-    clock->Enter("search");
-    search = SearchFor(graph, candidates, costs, transitions);
-  }
   const FoundCover found = FindCover(&search, &costs, is_over, clock);
   const CoverPlan& cover = found.plan;
 

@@ -3,7 +3,6 @@
 
 #include <tvm/runtime/threading_backend.h>
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -177,9 +176,7 @@ partition::StepTimes Executable::Profile(const std::vector<void*>& inputs,
   }
   partition::StepTimes times;
   for (size_t i = 0; i < samples.size(); ++i) {
-    const auto middle = samples[i].begin() + samples[i].size() / 2;
-    std::nth_element(samples[i].begin(), middle, samples[i].end());
-    times.emplace_back(partition::CallName(plan_->steps[i].call), *middle);
+    times.emplace_back(partition::CallName(plan_->steps[i].call), partition::MedianOf(samples[i]));
   }
   return times;
 }

@@ -223,9 +223,8 @@ double OneRun(const std::vector<double>& means) {
   }
   const double later = static_cast<double>(runs) * means.back() - means.front();
   const double mean = later / static_cast<double>(each.size());
-  const auto middle = each.begin() + static_cast<std::ptrdiff_t>(each.size() / 2);
-  std::nth_element(each.begin(), middle, each.end());
-  return std::max(mean > *middle + static_cast<double>(runs) ? *middle : mean, 0.0);
+  const double middle = partition::MedianOf(each);
+  return std::max(mean > middle + static_cast<double>(runs) ? middle : mean, 0.0);
 }
 
 // What was fused into a layer follows it, as layers that did not run: its row has their names.

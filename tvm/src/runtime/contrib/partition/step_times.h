@@ -17,6 +17,9 @@ using StepTimes = std::vector<std::pair<std::string, double>>;
 // step that is of no call.
 std::string CallName(int call);
 
+// The middle one of some samples, at least one; of an even number the upper.
+double MedianOf(std::vector<double> samples);
+
 // JSON as Python reads it: a list of [name, seconds].
 std::string ToJson(const StepTimes& times);
 

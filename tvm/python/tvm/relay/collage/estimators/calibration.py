@@ -42,18 +42,13 @@ class Multiples:
         for profiled, cost in pairs:
             if profiled > 0:
                 ratios[bisect.bisect_left(SIZES, profiled)].append(cost / profiled)
-        known = [sorted(each) for each in ratios if len(each) >= _ENOUGH]
+        known = {k: sorted(each) for k, each in enumerate(ratios) if len(each) >= _ENOUGH}
         if not known:
             return None
 
-        def quantile(each: Sequence[float], share: float) -> float:
-            return each[int(share * len(each))]
-
         def of_sizes(share: float) -> list[float]:
-            lowest = min(quantile(each, share) for each in known)
-            return [
-                quantile(sorted(each), share) if len(each) >= _ENOUGH else lowest for each in ratios
-            ]
+            found = {k: each[int(share * len(each))] for k, each in known.items()}
+            return [found.get(k, min(found.values())) for k in range(len(ratios))]
 
         return cls(of_sizes(HARDLY_EVER), of_sizes(SELDOM))
 

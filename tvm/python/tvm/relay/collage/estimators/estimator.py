@@ -108,7 +108,6 @@ class CostEstimator(Object):
         # Where the costs of its measuring session came from: MeasuredCostEstimator.counts().
         self.counts: dict[str, Any] = {}
         self._session, self._own = session, OwnSession()
-        self._profiles = profiles
         # The C++ object keeps its callbacks: bound to `self` neither would ever be freed. They are
         # bound to a twin without a handle that shares self's state.
         twin = type(self).__new__(type(self))
@@ -123,7 +122,7 @@ class CostEstimator(Object):
         if self.least_seconds is not None:
             functions["bound"] = twin._bounds
         if profiles is not None:
-            functions["foresee"] = twin._foresee
+            functions["foresee"] = functools.partial(_foresee, profiles)
         self.__init_handle_by_constructor__(get_global_func("collage.MakeCostEstimator"), functions)
 
     def __getattr__(self, name: str) -> Any:
@@ -197,12 +196,6 @@ class CostEstimator(Object):
         asked = CostQuestions.read(questions, targets)
         seconds = self.least_seconds(asked.works, asked.targets, host)
         return json.dumps([float(value) for value in seconds])
-
-    @_carried
-    def _foresee(self, questions: str, targets: Sequence[Target]) -> str:
-        asked = CostQuestions.read(questions, targets)
-        profiles = self._profiles or Profiles({}, {})
-        return json.dumps(profiles.foresee(asked.targets, asked.nodes)._asdict())
 
     @_carried
     def _observe(self, report: str, replan: Callable[[str], Any] | None = None) -> None:
@@ -287,6 +280,12 @@ class CustomCostEstimator(FunctionCosts):
     def _ask(self, mod: tvm.IRModule, target: Target) -> float | Cost:
         with interrupts_kept():
             return self._function(mod, target)
+
+
+@_carried
+def _foresee(profiles: Profiles, questions: str, targets: Sequence[Target]) -> str:
+    asked = CostQuestions.read(questions, targets)
+    return json.dumps(profiles.foresee(asked.targets, asked.nodes)._asdict())
 
 
 def _answer(cost: float | Cost) -> Cost:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from tvm.target import Target
 
-from ..relay_util.external import TVM_BACKEND, is_external
+from ..relay_util.external import backend_of
 from .calibration import CAUTIOUS, Multiples
 
 # Seconds of a candidate that is taken where nothing else can be.
@@ -46,25 +46,16 @@ class Profiles:
 
     def foresee(self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]) -> Foresight:
         """Return what candidates on these targets, of these nodes, will cost."""
-        rows = [self._both(*row) for row in zip(targets, nodes, strict=True)]
+        name_of = {target: backend_of(target) for target in set(targets)}
+        rows = [self._both(name_of[t], of) for t, of in zip(targets, nodes, strict=True)]
         least, likely = [low for low, _ in rows], [high for _, high in rows]
         return Foresight(least, likely, self.rival_seconds, self.is_final)
 
-    def _both(self, target: Target, nodes: Sequence[int]) -> tuple[float, float]:
-        name = name_of(target)
-        seconds, known = self.sum_of(name, nodes), self.multiples.get(name, CAUTIOUS)
-        if name not in self.seconds:
+    def _both(self, backend: str, nodes: Sequence[int]) -> tuple[float, float]:
+        known = self.seconds.get(backend)
+        if known is None:
             # Nobody will learn it, so it is taken where nothing else can be.
             return 0.0, _NEVER if self.is_final else 0.0
-        least, likely = known.of(seconds)
+        seconds = sum(known.get(node, 0.0) for node in nodes)
+        least, likely = self.multiples.get(backend, CAUTIOUS).of(seconds)
         return least * seconds, likely * seconds
-
-    def sum_of(self, backend: str, nodes: Sequence[int]) -> float:
-        """Return what these nodes took in the profile of a backend, 0.0 where there is none."""
-        known = self.seconds.get(backend, {})
-        return sum(known.get(node, 0.0) for node in nodes)
-
-
-def name_of(target: Target) -> str:
-    """Return the backend that a target is."""
-    return target.kind.name if is_external(target) else TVM_BACKEND

@@ -19,7 +19,7 @@ from ..costs.kernel import with_kernels
 from ..exec.reply import Unsupported
 from ..messages.foreign import describe
 from ..process_wide.logs import warn_once
-from ..relay_util.external import TVM_BACKEND, is_external
+from ..relay_util.external import backend_of, is_external
 from ..tuning import TuningRecords, records_in_force
 from ..tuning.run import TuningRun
 from .session import Session
@@ -31,7 +31,7 @@ class Row:
     def __init__(self, mod: tvm.IRModule, target: Target, label: str) -> None:
         self.mod, self.target, self.label = mod, target, label
         self.external = is_external(target)
-        self.backend = target.kind.name if self.external else TVM_BACKEND
+        self.backend = backend_of(target)
         # As deployed: TVM sees the host target alone.
         self.build_target = str(target.host if self.external or target.host else target)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import tvm
@@ -209,10 +209,10 @@ class Plans:
                 self.modules[untuned] = self.modules[name].clone()
                 self._parts[untuned] = self._parts[name]
 
-    def add_on_one_thread(self, names: Container[str]) -> None:
-        """Add those of these plans that are there again, to run on the calling thread alone."""
+    def add_on_one_thread(self, left_out: Collection[str]) -> None:
+        """Add each plan but these again, to run on the calling thread alone."""
         for name, module in list(self.modules.items()):
-            if name not in names:
+            if name in left_out:
                 continue
             self.modules[name + ONE_THREAD] = on_one_thread(module)
             self._parts[name + ONE_THREAD] = self._parts[name]

@@ -66,11 +66,11 @@ def _why_none(request: Request, original: Any) -> str:
         return "devices elsewhere measure"
     if options.tuning.tries() or options.tuning.shipped:
         return "schedules of TVM's kernels are looked for, which no placement holds"
-    is_file = isinstance(original, (str, os.PathLike))
-    if original and not is_file and not hasattr(original, "SerializeToString"):
+    if isinstance(original, (str, os.PathLike)):
+        if why := _why_unread(original):
+            return f"the model's file: {why}"
+    elif original and not hasattr(original, "SerializeToString"):
         return "the model's file is none"
-    if isinstance(original, (str, os.PathLike)) and (why := _why_unread(original)):
-        return f"the model's file: {why}"
     for name in (target.kind.name for target in request.targets.external):
         backend = find_backend(name)
         if backend is None or stored_version(name) is None:

@@ -12,11 +12,10 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import tvm
 
-from ..compile.executors import GRAPH
 from ..costs.cost import Cost, CostStatus, format_seconds
 from ..costs.kernel import as_built
 from ..errors import OptionError
@@ -48,16 +47,6 @@ _PATIENCE = 6.0
 _FAR_ON_ALL_THREADS = 1.8
 
 _logger = logging.getLogger(__name__)
-
-
-class _AllBut(Container):
-    """Container of all names but some."""
-
-    def __init__(self, left_out: Collection[str]) -> None:
-        self._left_out = left_out
-
-    def __contains__(self, name: object) -> bool:
-        return name not in self._left_out
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,13 +84,12 @@ class FirstAnswer:
         """Return the file that a build of the module would give again; None for none."""
         return self.files.get(self.plan_of(module))
 
-    def near_best(self) -> Container[str]:
-        """Return the plans that may be the best on one thread: all but those that take far longer
-        on all of them."""
+    def slow_on_one_thread(self) -> set[str]:
+        """Return the plans that cannot be the best on one thread: they take far longer on all."""
         raced = self.raced.comparisons if self.raced else ()
         ratios = {item.name: item.ratio_to_best for item in raced}
         far = {name for name, r in ratios.items() if r and r.value > _FAR_ON_ALL_THREADS}
-        return _AllBut({*far, *self.slow})
+        return {*far, *self.slow}
 
     def far_behind(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Comparison]:
         """Return those of the plans that were too slow to ship and are the same still, as they are
@@ -145,10 +133,7 @@ def first_answer(request: Request, how: EndToEnd) -> Iterator[FirstAnswer]:
                     request.clock.phase("first answer"),
                     steps("first answer", options.progress, is_open=True) as on_step,
                 ):
-                    here = dataclasses.replace(
-                        how, on_step=on_step, records_kernels=how.executor == GRAPH
-                    )
-                    found = _found(request, here, held)
+                    found = _found(request, dataclasses.replace(how, on_step=on_step), held)
             except GuardUnavailable as error:
                 _logger.info("there is no first answer: %s", error)
         if found.best:

@@ -16,7 +16,6 @@ import tvm
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
-from ..compile.executors import GRAPH
 from ..costs.cost import Cost, CostStatus
 from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
@@ -30,14 +29,11 @@ from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
 from ..measure.race.comparison import Comparison
 from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
-from .first_answer import FirstAnswer
+from .first_answer import FAR_BEHIND, FirstAnswer
 from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
 from .names import TVM_ALONE
 from .request import Request
-
-# From so many times the best plan's time on a plan is not built for the guard.
-_FAR = 1.25
 
 _logger = logging.getLogger(__name__)
 
@@ -56,9 +52,7 @@ def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> First
         return first
     folder = os.path.join(first.folder, TVM_ALONE)
     os.mkdir(folder)
-    here = dataclasses.replace(
-        how, limit=TimeLimit(seconds / BUILT), records_kernels=how.executor == GRAPH
-    )
+    here = dataclasses.replace(how, limit=TimeLimit(seconds / BUILT))
     with (
         request.clock.phase("profiles"),
         steps("profiles", request.options.progress) as on_step,
@@ -72,12 +66,11 @@ def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> First
 def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profiles | None:
     """Return the profiles of the backends whose files are there; None where there is none, or no
     plan to beat."""
-    plans = {target.kind.name: target.kind.name for target in request.targets.external}
-    plans[TVM_BACKEND] = TVM_ALONE
+    # A backend's plan is called as itself, that of TVM's kernels too.
     files = {
-        backend: first.files[plan]
-        for backend, plan in plans.items()
-        if plan in first.files and first.files[plan].kernels
+        name: first.files[name]
+        for name in _alone(request)
+        if name in first.files and first.files[name].kernels
     }
     if not files or not first.best:
         return None
@@ -97,7 +90,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
             if times.reason:
                 _logger.warning("no profile of %s: %s", backend, times.reason)
             else:
-                seconds[backend] = _as_raced(times.seconds, first, plan=plans[backend])
+                seconds[backend] = _as_raced(times.seconds, first, plan=backend)
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
     is_final = request.options.searching.effort == Effort.QUICK
@@ -107,6 +100,11 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     return Profiles(
         seconds, SHIPPED, rival_seconds=first.seconds, is_final=is_final, rival=first.best
     )
+
+
+def _alone(request: Request) -> list[str]:
+    """Return the plans of TVM alone and of each backend alone."""
+    return [TVM_ALONE, *(target.kind.name for target in request.targets.external)]
 
 
 def _as_raced(seconds: dict[int, float], first: FirstAnswer, plan: str) -> dict[int, float]:
@@ -126,13 +124,13 @@ def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict
     told = {}
     raced = first.raced.comparisons if first.raced else ()
     known = {item.name for item in raced if item.cost.status != CostStatus.UNKNOWN}
-    for name in (TVM_ALONE, *(target.kind.name for target in request.targets.external)):
+    for name in _alone(request):
         if name in known or name not in request.plans.modules:
             continue
         taken = request.plans.nodes_on_backends(name)
         of_tvm = profiles.seconds.get(TVM_BACKEND, {})
         seconds = sum(value for node, value in of_tvm.items() if node not in taken)
-        if seconds > _FAR * first.seconds:
+        if seconds > FAR_BEHIND.ratio * first.seconds:
             text = f"the kernels of TVM's in it alone, by a profile; {first.best} is faster"
             told[name] = Comparison(name, Cost.estimated(seconds, text))
     return told

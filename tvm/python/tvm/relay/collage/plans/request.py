@@ -41,7 +41,8 @@ class Phases:
             with phase(name):
                 yield
         finally:
-            self.seconds[name] = time.perf_counter() - began
+            spent = time.perf_counter() - began
+            self.seconds[name] = self.seconds.get(name, 0.0) + spent
 
 
 @dataclasses.dataclass(frozen=True)

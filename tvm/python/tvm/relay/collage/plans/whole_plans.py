@@ -114,6 +114,7 @@ def first_end_to_end(request: Request) -> EndToEnd:
         telling=functools.partial(one_step, "building", kind=request.options.progress),
         truth=request.original.truth if request.original else None,
         exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
+        records_kernels=request.executor == GRAPH,
     )
 
 
@@ -133,6 +134,7 @@ def end_to_end(
         compiled = CompiledParts(request.targets.host)
     return dataclasses.replace(
         first_end_to_end(request),
+        records_kernels=False,  # nobody profiles these
         build=functools.partial(ship, compiled=compiled),
         compiler=request.options.devices.compiler,
         comparer=runner.compare,

@@ -32,6 +32,11 @@ def is_external(target: Target) -> bool:
     return bool(get_global_func("collage.IsExternalKind")(target.kind))
 
 
+def backend_of(target: Target) -> str:
+    """Return the backend that a target is, as costs name it."""
+    return target.kind.name if is_external(target) else TVM_BACKEND
+
+
 def is_external_function(function: tvm.ir.BaseFunc) -> bool:
     """Return whether a module's function is compiled by a backend rather than by TVM."""
     return isinstance(function, relay.Function) and "Compiler" in (function.attrs or {})
