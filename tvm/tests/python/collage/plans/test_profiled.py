@@ -70,8 +70,8 @@ def session_of(replies):
     return SimpleNamespace(estimator=SimpleNamespace(run_measuring=run_measuring, options=options))
 
 
-def times(seconds, reason=""):
-    fields = {"seconds": seconds, "whole": 1.0, "reason": reason, "closed": {}}
+def times(seconds, reason="", whole=2.0):
+    fields = {"seconds": seconds, "whole": whole, "reason": reason, "closed": {}}
     return Reply("ok", fields)
 
 
@@ -82,6 +82,23 @@ def test_each_library_that_tells_its_kernels_is_profiled(mod):
     # That of the plan that was raced adds up to what it took there.
     assert found.seconds == {"tvm": {1: 0.5}, NAME: {2: 2.0}}
     assert (found.rival, found.rival_seconds, found.is_final) == (NAME, 2.0, False)
+
+
+def test_a_race_in_a_slow_moment_tells_ratios_alone(mod, caplog):
+    caplog.set_level("INFO")
+    first = first_of(NAME, 4.0, files=[NAME], raced=[NAME])
+    found = profiles_of(
+        request_of(mod), first, session_of({f"{NAME}.so": times({"2": 0.25}, whole=2.0)})
+    )
+    assert (found.seconds, found.rival_seconds) == ({NAME: {2: 2.0}}, 2.0)
+    assert "its plans take 0.50 of its time" in caplog.text
+
+
+def test_a_profile_in_a_slow_moment_leaves_the_race_as_it_was(mod):
+    first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
+    replies = {f"{NAME}.so": times({"2": 0.25}, whole=4.0)}
+    found = profiles_of(request_of(mod), first, session_of(replies))
+    assert (found.seconds, found.rival_seconds) == ({NAME: {2: 2.0}}, 2.0)
 
 
 def test_quick_has_nothing_else(mod):

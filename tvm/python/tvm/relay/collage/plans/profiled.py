@@ -11,6 +11,8 @@ from __future__ import annotations
 import dataclasses
 import logging
 import os
+import statistics
+from collections.abc import Mapping
 
 import tvm
 from tvm_collage.words import Effort
@@ -39,6 +41,9 @@ _logger = logging.getLogger(__name__)
 
 # Of the runs of one backend, and of all that a worker may take for it.
 _BUDGET_SECONDS, _LIMIT_SECONDS = 1.0, 60.0
+# A race that takes the profiled runs so many times as long was in a slow moment of the machine: its
+# ratios hold, and its seconds do not.
+_SLOW_MOMENT = 1.2
 # Of the build of TVM alone: longer than a net of some hundred operators takes on two cores.
 _TVM_SECONDS = 60.0
 
@@ -75,7 +80,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     if not files or not first.best:
         return None
     calls = calls_with_work(request.prepared)
-    seconds = {}
+    found = {}
     with (
         request.clock.phase("profiles"),
         steps("profiles", request.options.progress) as on_step,
@@ -90,15 +95,17 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
             if times.reason:
                 _logger.warning("no profile of %s: %s", backend, times.reason)
             else:
-                seconds[backend] = _as_raced(times.seconds, first, plan=backend)
+                found[backend] = times
             for symbol, reason in times.closed.items():
                 _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
     is_final = request.options.searching.effort == Effort.QUICK
     # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
-    if not seconds or (is_final and TVM_BACKEND not in seconds):
+    if not found or (is_final and TVM_BACKEND not in found):
         return None
+    raced = _raced_seconds(first, found)
+    seconds = {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()}
     return Profiles(
-        seconds, SHIPPED, rival_seconds=first.seconds, is_final=is_final, rival=first.best
+        seconds, SHIPPED, rival_seconds=raced[first.best], is_final=is_final, rival=first.best
     )
 
 
@@ -107,15 +114,25 @@ def _alone(request: Request) -> list[str]:
     return [TVM_ALONE, *(target.kind.name for target in request.targets.external)]
 
 
-def _as_raced(seconds: dict[int, float], first: FirstAnswer, plan: str) -> dict[int, float]:
-    """Return the seconds of a profile so that they add up to what the plan took in the race, whose
-    rounds all plans shared: a profile may be taken in a slow moment."""
-    raced = first.raced.comparisons if first.raced else ()
-    known = {item.name: item.cost.seconds or 0.0 for item in raced if item.samples}
+def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:
+    """Return what each plan took in the race, whose rounds all plans shared: fewer seconds where
+    the profiled runs, which come later, show that it was in a slow moment."""
+    comparisons = first.raced.comparisons if first.raced else ()
+    raced = {item.name: item.cost.seconds or 0.0 for item in comparisons if item.samples}
+    later = [raced[name] / each.whole for name, each in profiled.items() if raced.get(name)]
+    slowed = statistics.median(later) if later else 1.0
+    if slowed < _SLOW_MOMENT:
+        return raced
+    _logger.info("the first race was in a slow moment: its plans take %.2f of its time", 1 / slowed)
+    return {name: seconds / slowed for name, seconds in raced.items()}
+
+
+def _as_raced(seconds: dict[int, float], raced: float | None) -> dict[int, float]:
+    """Return the seconds of a profile so that they add up to what its plan took in the race."""
     total = sum(seconds.values())
-    if not known.get(plan) or not total:
+    if not raced or not total:
         return seconds
-    return {node: value * known[plan] / total for node, value in seconds.items()}
+    return {node: value * raced / total for node, value in seconds.items()}
 
 
 def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:
@@ -130,7 +147,7 @@ def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict
         taken = request.plans.nodes_on_backends(name)
         of_tvm = profiles.seconds.get(TVM_BACKEND, {})
         seconds = sum(value for node, value in of_tvm.items() if node not in taken)
-        if seconds > FAR_BEHIND.ratio * first.seconds:
+        if seconds > FAR_BEHIND.ratio * profiles.rival_seconds:
             text = f"the kernels of TVM's in it alone, by a profile; {first.best} is faster"
             told[name] = Comparison(name, Cost.estimated(seconds, text))
     return told
