@@ -186,8 +186,8 @@ def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(
     assert not any(row["status"] == "wrong_result" for row in function["failures"])
     reasons = {row["why"] for row in function["unplaced"] if "conv2d" in str(row["op"])}
     # oneDNN takes no product of float16. Those of bytes it takes, in floats where sums of bytes are
-    # not exact; whether its kernel then wins, alone or within a plan, or its cost is asked at all, is
-    # the machine's business.
+    # not exact; whether its kernel then wins, alone or within a plan, or its cost is asked at all,
+    # is the machine's business.
     if kind == "fp16":
         assert reasons == {"refused"} and "dnnl" in str(function["unplaced"])
     else:

@@ -26,9 +26,10 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .estimators.kernel_choice import choose_kernels
 from .estimators.profiles import Profiles
-from .estimators.session import Session, open_session, own_backend_modules
+from .estimators.session import Session, default_workers, open_session, own_backend_modules
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
+from .exec.launch import make_scratch
 from .exec.spent import phase
 from .exec.time_limit import ASKED, BUILT, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
@@ -200,6 +201,13 @@ def _optimize(
         with phase("plans"), one_step("planning", "backends alone", options.progress):
             plans.add_single_backends()
             add_originals(request)
+    with make_scratch() as folder:
+        request = dataclasses.replace(request, folder=folder)
+        return _decided(request, earlier)
+
+
+def _decided(request: Request, earlier: EarlierDecisions) -> Result:
+    """Find the first answer, search, and keep the decision."""
     with first_answer(request, first_end_to_end(request)) as first:
         try:
             result, is_cut = _searched(request, first)
@@ -224,7 +232,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
         try:
             profiles = None
             if _is_foreseen(request):
-                first = with_tvm_alone(request, first, first_end_to_end(request))
+                first = with_tvm_alone(request, first, first_end_to_end(request, default_workers()))
                 profiles = profiles_of(request, first, session)
             if profiles:
                 first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))

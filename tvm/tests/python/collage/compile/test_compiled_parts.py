@@ -63,6 +63,19 @@ def test_a_plan_costs_what_is_new_in_it(tmp_path):
     assert counts(compiled)["kernel"][0] == kernels + 1, "but for the last one they were there"
 
 
+def test_forks_compile_the_kernels_and_another_finds_them_in_the_folder(tmp_path):
+    one, two = (CompiledParts(PLAIN, folder=str(tmp_path), at_once=n) for n in (3, 1))
+    (right,) = outputs(build_library(net(), PLAIN), tmp_path, "stock")
+    (first,) = outputs(one.build(net()), tmp_path, "first")
+    np.testing.assert_array_equal(first, right)
+    kernels, reused = counts(one)["kernel"]
+    assert kernels >= 3 and not reused
+    assert len(list(tmp_path.glob("*.o"))) == kernels
+    (second,) = outputs(two.build(net()), tmp_path, "second")
+    np.testing.assert_array_equal(second, right)
+    assert counts(two)["kernel"] == (0, kernels)
+
+
 def test_a_part_gives_a_tensor_and_a_tuple(tmp_path):
     """TVM builds the cosines and oneDNN the rest: the sum, its halves, and what is made of one."""
     x = relay.var("x", shape=X.shape)
@@ -168,10 +181,11 @@ def test_which_builds_it_serves(options, can):
     assert CompiledParts.can_build(options) is can
 
 
-def test_a_failure_of_a_kernel_is_the_builds(monkeypatch):
+@pytest.mark.parametrize("at_once", [1, 2])
+def test_a_failure_of_a_kernel_is_the_builds(monkeypatch, at_once):
     def fail(*_):
         raise RuntimeError("no schedule today")
 
     monkeypatch.setattr("tvm.relay.backend.te_compiler.TECompiler.lower", fail)
     with pytest.raises(RuntimeError, match="no schedule today"):
-        CompiledParts(PLAIN).build(net())
+        CompiledParts(PLAIN, at_once=at_once).build(net())

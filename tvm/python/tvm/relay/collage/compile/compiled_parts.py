@@ -8,8 +8,8 @@ their place, which answers with what is kept. So a plan costs what is new in it.
 Key: the structural hash of a kernel's Relay function after TVM's fusion, or of a part's function
 with its weights, without its name. It misses for a function that no plan before had, and for one
 that was dropped for room (the log says which at level debug). Hashes know neither target, tuning
-records nor options of the PassContext: one CompiledParts serves builds that have all of these in
-common.
+records nor options of the PassContext: one CompiledParts, or one folder of kernels, serves builds
+that have all of these in common. Kernels are files, so that forks and processes share a folder.
 
 Such a library is for measuring, from a file: TVM cannot run linked kernels before they are in one.
 Its kernels have the machine code of `build_library`'s. Docs: docs/choosing.md.
@@ -20,12 +20,14 @@ from __future__ import annotations
 
 import contextvars
 import dataclasses
+import functools
 import logging
 import os
 import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import tvm
@@ -33,6 +35,7 @@ from tvm import relay
 from tvm.ir.instrument import pass_instrument
 from tvm.relay.backend import te_compiler
 
+from ..exec.forks import run_side_by_side
 from ..process_wide.interrupts import carried
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import children_of, key_of, post_order, rebuild, tensors_of
@@ -66,13 +69,23 @@ class Counts:
 class CompiledParts:
     """Kernels and parts by their hashes, the least recently used dropped for room.
 
-    counts: by "kernel" and "part".
+    folder: where the kernels are, one of its own without; others may use it at the same time.
+    at_once: so many forks compile the kernels of a plan. counts: by "kernel" and "part".
     """
 
     def __init__(
-        self, target: tvm.target.Target | str, limits: dict[str, int] | None = None
+        self,
+        target: tvm.target.Target | str,
+        limits: dict[str, int] | None = None,
+        *,
+        folder: str = "",
+        at_once: int = 1,
     ) -> None:
         self.counts = {_KERNEL: Counts(), _PART: Counts()}
+        self._own_folder = None if folder else tempfile.TemporaryDirectory()
+        self._folder = folder or str(self._own_folder and self._own_folder.name)
+        self._at_once = at_once
+        self._fresh: set[str] = set()  # kernels that forks have compiled and no build has had yet
         self._target = tvm.target.Target(target)
         self._limits = limits or _LIMITS
         self._kept: dict[str, OrderedDict[str, tuple[tvm.runtime.Module, int]]] = {
@@ -105,31 +118,92 @@ class CompiledParts:
         for var, function in mod.functions_items():
             if is_external_function(function) and _keeps_its_weights(function):
                 part = function.without_attr("global_symbol")
-                symbol = self._stand_in(_PART, part, _compile_part)
+                symbol = self._stand_in(_PART, part, functools.partial(self._made_part, part))
                 result.update_func(var, _as_ours(_hollow(part), symbol))
         return relay.transform.InferType()(result)
 
-    def _stand_in(self, kind: str, function: relay.Function, compile: Callable[..., Any]) -> str:
-        """Return the symbol of a function that our compiler will be asked for."""
+    def _stand_in(
+        self, kind: str, function: relay.Function, make: Callable[[str], tuple[Any, int]]
+    ) -> str:
+        """Return the symbol of a function that our compiler will be asked for; `make(symbol)`
+        compiles it."""
         symbol = f"collage_{kind}_{tvm.ir.structural_hash(function) & (1 << 64) - 1:016x}"
-        _ANSWERS.get()[symbol] = lambda: self._get(
-            kind, symbol, lambda: compile(function, symbol, self._target)
-        )
+        _ANSWERS.get()[symbol] = lambda: self._get(kind, symbol, make)
         return symbol
 
-    def _get(self, kind: str, symbol: str, make: Callable[[], tuple[Any, int]]) -> Any:
-        kept, counts = self._kept[kind], self.counts[kind]
+    def _stand_in_of_kernel(self, kernel: relay.Function) -> str:
+        return self._stand_in(_KERNEL, kernel, lambda symbol: self._made_kernel(kernel, symbol))
+
+    def _get(self, kind: str, symbol: str, make: Callable[[str], tuple[Any, int]]) -> Any:
+        kept = self._kept[kind]
         if symbol in kept:
-            counts.reused += 1
+            self.counts[kind].reused += 1
         else:
-            counts.compiled += 1
-            _LOG.debug("%s is compiled: no plan before had it, or it was dropped", symbol)
-            kept[symbol] = make()
+            kept[symbol] = make(symbol)
         kept.move_to_end(symbol)
         found = kept[symbol][0]
         while len(kept) > 1 and sum(size for _, size in kept.values()) > self._limits[kind]:
-            _LOG.debug("%s is dropped for room", kept.popitem(last=False)[0])
+            oldest, _ = kept.popitem(last=False)
+            _LOG.debug("%s is dropped for room", oldest)
+            if kind == _KERNEL:
+                Path(self._file_of(oldest)).unlink(missing_ok=True)
         return found
+
+    def _compile_kernels(self, kernels: Mapping[str, relay.Function]) -> None:
+        """Compile those of a plan's kernels that are nowhere, in forks side by side. What fails
+        there is left to be compiled, and to fail, when TVM asks for it."""
+        new = [each for each in kernels.items() if not os.path.exists(self._file_of(each[0]))]
+        hands = min(len(new), self._at_once)
+        if hands < 2:
+            return
+
+        def compile(hand: int) -> None:
+            for symbol, kernel in new[hand::hands]:  # neighbours are alike
+                self._write_kernel(kernel, symbol)
+
+        tasks = {str(hand): functools.partial(compile, hand) for hand in range(hands)}
+        run_side_by_side(tasks, hands)
+        self._fresh.update(symbol for symbol, _ in new)
+
+    def _made_kernel(self, kernel: relay.Function, symbol: str) -> tuple[tvm.runtime.Module, int]:
+        """Return the object file of a kernel as a module, and its bytes."""
+        is_there = os.path.exists(self._file_of(symbol))
+        if is_there and symbol not in self._fresh:
+            self.counts[_KERNEL].reused += 1
+        else:
+            self.counts[_KERNEL].compiled += 1
+        self._fresh.discard(symbol)
+        if not is_there:
+            self._write_kernel(kernel, symbol)
+        file = self._file_of(symbol)
+        return tvm.runtime.load_static_library(file, [symbol]), os.path.getsize(file)
+
+    def _write_kernel(self, kernel: relay.Function, symbol: str) -> None:
+        """Compile as TVM's build would, to a file that is whole as soon as it is there."""
+        _LOG.debug("%s is compiled: no plan before had it, or it was dropped", symbol)
+        with _LOWERING:
+            compiler = te_compiler.get()
+            # It knows no tuning records, and may have compiled the kernel with others.
+            compiler.clear()
+            lowered = compiler.lower(kernel, self._target)
+        functions = {var.name_hint: function for var, function in lowered.funcs.functions_items()}
+        main = functions.pop(lowered.prim_fn_var.name_hint).with_attr("global_symbol", symbol)
+        module = tvm.IRModule({symbol: main, **functions})
+        built = tvm.get_global_func("driver.tir_to_runtime")({self._target: module}, self._target)
+        # TVM tells the format by the name's end.
+        unfinished = f"{self._file_of(symbol)}.{os.getpid()}.o"
+        built.save(unfinished)
+        os.replace(unfinished, self._file_of(symbol))
+
+    def _file_of(self, symbol: str) -> str:
+        return os.path.join(self._folder, f"{symbol}.o")
+
+    def _made_part(self, part: relay.Function, symbol: str) -> tuple[tvm.runtime.Module, int]:
+        """Compile a part as TVM's build would; return its module, and the bytes of its weights."""
+        self.counts[_PART].compiled += 1
+        compile = tvm.get_global_func(f"relay.ext.{part.attrs['Compiler']}")
+        found = compile(part.with_attr("global_symbol", symbol))
+        return found, sum(array.numpy().nbytes for array in constants_of(found) or ())
 
 
 @pass_instrument
@@ -141,15 +215,20 @@ class _AfterFusion:
 
     def run_after_pass(self, mod: tvm.IRModule, info: tvm.ir.transform.PassInfo) -> None:
         if info.name == "FuseOps":
-            mod.update_func(mod.get_global_var("main"), self._of_ours(mod["main"]))
+            kernels: dict[str, relay.Function] = {}
+            main = self._of_ours(mod["main"], kernels)
+            self._compiled._compile_kernels(kernels)
+            mod.update_func(mod.get_global_var("main"), main)
 
-    def _of_ours(self, main: relay.Function) -> relay.Function:
+    def _of_ours(self, main: relay.Function, kernels: dict[str, relay.Function]) -> relay.Function:
+        """Return main with functions of our compiler; note the kernels that these stand for."""
         new: dict[int, Any] = {}
         for expr in post_order(main.body):
             old = children_of(expr)
             children = [new[key_of(child)] for child in old]
             if isinstance(expr, relay.Call) and _is_kernel(expr.op):
-                symbol = self._compiled._stand_in(_KERNEL, expr.op, _compile_kernel)
+                symbol = self._compiled._stand_in_of_kernel(expr.op)
+                kernels[symbol] = expr.op
                 kernel = _as_ours(expr.op, symbol)
                 new[key_of(expr)] = relay.expr.CallWithFields(expr, kernel, children)
             else:
@@ -187,37 +266,12 @@ def _keeps_its_weights(part: relay.Function) -> bool:
     return names_of is not None and not names_of(part, "part")
 
 
-def _compile_part(part: relay.Function, symbol: str, _: Any) -> tuple[tvm.runtime.Module, int]:
-    compile = tvm.get_global_func(f"relay.ext.{part.attrs['Compiler']}")
-    found = compile(part.with_attr("global_symbol", symbol))
-    return found, sum(array.numpy().nbytes for array in constants_of(found) or ())
-
-
 def constants_of(part: tvm.runtime.Module) -> list[tvm.nd.NDArray] | None:
     """Return the weights that a part's module keeps; None for a module that does not tell."""
     try:
         return list(part.get_function("get_constants")())
     except AttributeError:
         return None
-
-
-def _compile_kernel(
-    kernel: relay.Function, symbol: str, target: tvm.target.Target
-) -> tuple[tvm.runtime.Module, int]:
-    """Compile as TVM's build would; return an object file as a module, and its bytes."""
-    with _LOWERING:
-        compiler = te_compiler.get()
-        compiler.clear()  # it knows no tuning records, and may have compiled the kernel with others
-        lowered = compiler.lower(kernel, target)
-    functions = {var.name_hint: function for var, function in lowered.funcs.functions_items()}
-    main = functions.pop(lowered.prim_fn_var.name_hint).with_attr("global_symbol", symbol)
-    built = tvm.get_global_func("driver.tir_to_runtime")(
-        {target: tvm.IRModule({symbol: main, **functions})}, target
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        file = os.path.join(folder, "kernel.o")
-        built.save(file)
-        return tvm.runtime.load_static_library(file, [symbol]), os.path.getsize(file)
 
 
 @tvm.register_func(f"relay.ext.{_COMPILER}", override=True)

@@ -58,12 +58,13 @@ class TypedFunctions:
         self._types: dict[str, Any] = {}
 
     def covers(self, mod: tvm.IRModule) -> bool:
-        """Tell whether each Relay function of `mod` is known to be typed."""
-        return all(
-            func.handle.value in self._functions
-            for _, func in mod.functions_items()
-            if isinstance(func, relay.Function)
-        )
+        """Tell whether each Relay function of `mod` is known to be typed, and remember those for
+        longer: typing another function of theirs makes new ones of all."""
+        functions = [f for _, f in mod.functions_items() if isinstance(f, relay.Function)]
+        known = [f.handle.value for f in functions if f.handle.value in self._functions]
+        for key in known:
+            self._functions.move_to_end(key)
+        return len(known) == len(functions)
 
     def add(self, mod: tvm.IRModule) -> None:
         """Note the functions of a module that InferType returned."""

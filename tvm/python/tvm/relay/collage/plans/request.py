@@ -61,6 +61,7 @@ class Request:
     limit: TimeLimit = NO_LIMIT  # by when the phases have to end
     # how the module agrees with the model's file, None where none was named
     original: Original | None = None
+    folder: str = ""  # for files that several phases read; "" before there are any
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import os
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
@@ -21,7 +22,13 @@ from ..compile.executors import GRAPH, executor_of
 from ..costs.cost import Cost
 from ..costs.kernel import for_candidates
 from ..errors import OptionError
-from ..estimators.session import measure_options, open_store, own_backend_modules, version_of
+from ..estimators.session import (
+    default_workers,
+    measure_options,
+    open_store,
+    own_backend_modules,
+    version_of,
+)
 from ..exec.time_limit import BUILT, WHOLE_PLANS
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.runner import Runner
@@ -54,14 +61,6 @@ from .request import OpLevel, Request
 
 # So many of the best plans that the guard lacks join it, which judges them by a fresh run.
 BEST = 3
-# From so many different plans on that are still to be built their kernels are compiled once: TVM
-# alone, a backend that leaves it much, and the op-level plan. What ships is built once more then
-# (compile/compiled_parts.py says why), which costs less than the other plans save. Its library
-# is a few percent larger than the one that was measured, so that a limit of its size rules this
-# out; not where plans are searched, which would take many times as long: there the limit is that of
-# the library that was measured.
-_SHARE_KERNELS = 3
-
 _NONE_YET = FirstAnswer()
 _logger = logging.getLogger(__name__)
 
@@ -104,10 +103,15 @@ def _how(request: Request) -> EndToEnd:
     )
 
 
-def first_end_to_end(request: Request) -> EndToEnd:
-    """Return how whole plans are built and measured here before anything is searched."""
+def first_end_to_end(request: Request, at_once: int = 1) -> EndToEnd:
+    """Return how whole plans are built and measured here before anything is searched. at_once: so
+    many forks compile the kernels of one."""
+    how = _how(request)
+    compiled = _compiled_parts(request, request.records, at_once=at_once)
     return dataclasses.replace(
-        _how(request),
+        how,
+        build=functools.partial(how.build, compiled=compiled),
+        ship=how.build if compiled else None,
         accuracy_budget=request.options.accuracy_budget,
         imports=own_backend_modules(request.targets.external),
         is_here=True,
@@ -125,13 +129,9 @@ def end_to_end(
     ship = functools.partial(_build_plan, request, found.records)
     # Tuning may have found schedules by which each plan is another.
     before = first if found.records is request.records else _NONE_YET
-    compiled = None
-    if (
-        request.executor == GRAPH
-        and CompiledParts.can_build(request.build_options)
-        and (_is_searched(request, found) or _shares_kernels(request, before))
-    ):
-        compiled = CompiledParts(request.targets.host)
+    compiled = _compiled_parts(
+        request, found.records, at_once=default_workers(), is_searched=_is_searched(request, found)
+    )
     return dataclasses.replace(
         first_end_to_end(request),
         records_kernels=False,  # nobody profiles these
@@ -150,12 +150,25 @@ def _file_of(request: Request, first: FirstAnswer, module: tvm.IRModule) -> Link
     return None if request.plans.is_untuned(module) else first.file_of(module)
 
 
-def _shares_kernels(request: Request, first: FirstAnswer) -> bool:
-    if request.options.guarding.library_mb:
-        return False
-    same_as = request.plans.same_as()
-    new = [m for name, m in request.plans.modules.items() if name not in same_as]
-    return sum(_file_of(request, first, module) is None for module in new) >= _SHARE_KERNELS
+def _compiled_parts(
+    request: Request, records: TuningRecords, *, at_once: int, is_searched: bool = False
+) -> CompiledParts | None:
+    """Return what compiles each kernel once for all plans; None where each plan has its own.
+
+    What ships is built once more then (compile/compiled_parts.py says why), which costs less than
+    the other plans save. Its library is a few percent larger than the one that was measured, so
+    that a limit of its size rules this out; not where plans are searched, which would take many
+    times as long: there the limit is that of the library that was measured.
+    """
+    is_limited = request.options.guarding.library_mb and not is_searched
+    can_share = request.executor == GRAPH and CompiledParts.can_build(request.build_options)
+    if is_limited or not (can_share and request.folder):
+        return None
+    # Schedules that tuning finds give other kernels.
+    is_given = records is request.records
+    folder = os.path.join(request.folder, "kernels" if is_given else "tuned kernels")
+    os.makedirs(folder, exist_ok=True)
+    return CompiledParts(request.targets.host, folder=folder, at_once=at_once)
 
 
 def _is_searched(request: Request, found: OpLevel) -> bool:

@@ -19,12 +19,10 @@ from tvm.relay.collage.messages.progress import steps_untold
 from tvm.relay.collage.plans import competing as plans
 from tvm.relay.collage.plans import whole_plans
 from tvm.relay.collage.plans.competing import Plans
-from tvm.relay.collage.plans.first_answer import FirstAnswer
 from tvm.relay.collage.plans.graph_search import GuardUnavailable
-from tvm.relay.collage.plans.graph_search.libraries import Linked
 from tvm.relay.collage.plans.names import ONE_THREAD
 from tvm.relay.collage.plans.request import Phases, Request
-from tvm.relay.collage.plans.whole_plans import end_to_end, known_plans
+from tvm.relay.collage.plans.whole_plans import end_to_end, first_end_to_end, known_plans
 from tvm.relay.collage.tuning import TuningRecords
 
 
@@ -273,36 +271,36 @@ def test_a_new_plan_that_cannot_be_made_is_data(search_of_chains):
 
 
 @pytest.mark.parametrize(
-    "lengths, executor, options, is_shared",
+    "executor, options, is_shared",
     [
-        ([1, 2], "graph", {}, False),
-        ([1, 2, 2], "graph", {}, False),
-        ([1, 2, 3], "graph", {}, True),
-        ([1, 2, 3], "graph", {"guard_library_mb": 1}, False),
-        ([1, 2, 3], "vm", {}, False),
-        ([1, 2], "graph", {"graph_search": "evolutionary"}, True),
-        ([1, 2], "graph", {"graph_search": "evolutionary", "guard_library_mb": 1}, True),
+        ("graph", {}, True),
+        ("graph", {"guard_library_mb": 1}, False),
+        ("vm", {}, False),
+        ("graph", {"graph_search": "evolutionary", "guard_library_mb": 1}, True),
     ],
 )
-def test_many_different_plans_share_their_kernels(lengths, executor, options, is_shared):
+def test_plans_share_their_kernels(tmp_path, executor, options, is_shared):
     """And what ships is built by TVM alone."""
     request = request_of(chain(1), CollageOptions(**options), executor=executor)
-    request.plans.modules = {str(number): chain(length) for number, length in enumerate(lengths)}
-    found = types.SimpleNamespace(records=TuningRecords(), replans={"main": None})
-    how = end_to_end(request, found, types.SimpleNamespace(compare=None, is_here=True))
-    assert (how.ship is not None) == is_shared
-    assert (how.build.keywords["compiled"] is not None) == is_shared
-    assert how.ship is None or not how.ship.keywords
+    request = dataclasses.replace(request, folder=str(tmp_path))
+    found = types.SimpleNamespace(records=request.records, replans={"main": None})
+    for how in (
+        end_to_end(request, found, types.SimpleNamespace(compare=None, is_here=True)),
+        first_end_to_end(request),
+    ):
+        if "graph_search" in options and how.records_kernels:
+            continue  # the first answer is none of the plans that are searched
+        assert (how.ship is not None) == is_shared
+        assert (how.build.keywords["compiled"] is not None) == is_shared
+        assert how.ship is None or not how.ship.keywords
 
 
-def test_plans_whose_files_are_there_are_not_among_those_that_share_their_kernels():
-    request = request_of(chain(1), CollageOptions())
-    request.plans.modules = {str(length): chain(length) for length in (1, 2, 3)}
-    found = types.SimpleNamespace(records=request.records, replans={})
+def test_schedules_that_tuning_found_have_kernels_of_their_own(tmp_path):
+    request = dataclasses.replace(request_of(chain(1), CollageOptions()), folder=str(tmp_path))
     runner = types.SimpleNamespace(compare=None, is_here=True)
-    first = FirstAnswer({"2": chain(2)}, {"2": Linked("2.so")})
-    assert end_to_end(request, found, runner).ship is not None
-    assert end_to_end(request, found, runner, first).ship is None
+    for records, folders in ((request.records, 1), (TuningRecords(), 2)):
+        end_to_end(request, types.SimpleNamespace(records=records, replans={}), runner)
+        assert len(list(tmp_path.iterdir())) == folders
 
 
 def test_a_module_with_control_flow_is_searched_in_the_virtual_machine(tmp_path):

@@ -21,6 +21,7 @@ from ...compile.executors import GRAPH, VM, exportable, has_several_ways
 from ...compile.module_check import open_inputs, shapes_text
 from ...costs.cost import Cost, CostStatus
 from ...errors import MachineError
+from ...estimators.session import default_workers
 from ...exec.arrays import save_arrays, sets_of
 from ...exec.forks import run_in_forks, run_side_by_side
 from ...exec.launch import make_scratch
@@ -210,7 +211,8 @@ class EndToEnd:
         found = {name: self.at_hand(module) for name, module in plans.items()}
         files = {name: file for name, file in found.items() if file is not None}
         missing = {name: module for name, module in plans.items() if name not in files}
-        if self.limit.is_set and weights is None:
+        is_for_files = self.ship is not None and len(missing) > 1
+        if weights is None and (self.limit.is_set or is_for_files):
             order = by_operators(missing)
             tasks = self._tasks({name: missing[name] for name in order}, folder)
 
@@ -218,7 +220,10 @@ class EndToEnd:
                 # What a plan leaves of its share of the time is for those behind it.
                 return self.limit.left(BUILT) / left
 
-            made, failures = _made(run_in_forks(tasks, seconds, on_plan))
+            if self.limit.is_set:
+                made, failures = _made(run_in_forks(tasks, seconds, on_plan))
+            else:
+                made, failures = _made(run_side_by_side(tasks, default_workers(), on_task=on_plan))
             return files | made, failures, dict.fromkeys(files | made)
         failures, libraries = [], dict.fromkeys(files)
         for index, (name, module) in enumerate(missing.items()):
