@@ -7,12 +7,15 @@
 // run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
 // that TVM loaded from a file can be saved again, or profiled: profile(runs, inputs..., outputs...)
 // makes an engine of its own, which times its steps, and gives what the library tells of them.
+// without_constants() gives a module that lacks the model, whose bytes are the one element of
+// get_constants(): they are handed to that module's __init_<symbol>, before it runs.
 // Test: backends/onnx_model/test_backend.py.
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>
 #include <tvm/runtime/data_type.h>
 #include <tvm/runtime/module.h>
+#include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>
 
@@ -33,6 +36,7 @@ namespace {
 using partition::CheckedData;
 using runtime::Array;
 using runtime::ModuleNode;
+using runtime::NDArray;
 using runtime::ObjectPtr;
 using runtime::PackedFunc;
 using runtime::String;
@@ -77,6 +81,7 @@ class OnnxModelModuleNode final : public ModuleNode {
         inputs_(std::move(inputs)),
         outputs_(std::move(outputs)),
         num_bytes_(bytes.size()),
+        lacks_model_(bytes.empty()),
         is_loaded_(is_loaded) {
     model_.symbol = std::move(symbol);
     model_.bytes = std::move(bytes);
@@ -116,6 +121,17 @@ class OnnxModelModuleNode final : public ModuleNode {
         const TVMByteArray bytes{model_.bytes.data(), model_.bytes.size()};
         *rv = bytes;
       });
+    }
+    if (name == "get_constants") {
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) { *rv = Array<NDArray>{Bytes()}; });
+    }
+    if (name == "without_constants") {
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
+        *rv = Create(library_, model_.symbol, "", inputs_, outputs_, model_.threads, is_loaded_);
+      });
+    }
+    if (lacks_model_ && name == "__init_" + model_.symbol) {
+      return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { TakeModel(args[0]); });
     }
     if (name == "profile") {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) { *rv = Profile(args); });
@@ -162,9 +178,31 @@ class OnnxModelModuleNode final : public ModuleNode {
   void Init() {
     std::lock_guard<std::mutex> lock(init_mutex_);
     if (engine_) return;
+    if (model_.bytes.empty()) {
+      LOG(FATAL) << "ValueError: " << model_.symbol << " lacks its ONNX model, which its function "
+                 << "__init_" << model_.symbol << " takes";
+    }
     engine_ = GetEngineKind(library_).create(model_, NumThreads());
     if (is_loaded_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
+  }
+
+  NDArray Bytes() {
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    CheckModelIsKept();
+    const auto size = static_cast<int64_t>(model_.bytes.size());
+    NDArray array = NDArray::Empty({size}, runtime::DataType::UInt(8), DLDevice{kDLCPU, 0});
+    array.CopyFromBytes(model_.bytes.data(), model_.bytes.size());
+    return array;
+  }
+
+  void TakeModel(const Array<NDArray>& constants) {
+    ICHECK_EQ(constants.size(), 1U) << model_.symbol << " takes its ONNX model alone";
+    const NDArray& array = constants[0];
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    num_bytes_ = runtime::GetDataSize(*array.operator->());
+    model_.bytes.resize(num_bytes_);
+    array.CopyToBytes(model_.bytes.data(), num_bytes_);
   }
 
   int NumThreads() const {
@@ -224,7 +262,8 @@ class OnnxModelModuleNode final : public ModuleNode {
   const std::string library_;
   const std::vector<std::string> inputs_;  // as texts
   const std::vector<std::string> outputs_;
-  const size_t num_bytes_;
+  size_t num_bytes_;
+  const bool lacks_model_;  // until it is handed one
   const bool is_loaded_;
   Model model_;
   std::mutex init_mutex_;  // guards engine_ until ready_, and the model's bytes

@@ -96,6 +96,15 @@ class PartitionModuleNode final : public ModuleNode {
         *rv = Array<NDArray>(constants_.begin(), constants_.end());
       });
     }
+    if (name == "without_constants" && const_names_.empty()) {
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
+        std::vector<std::string> names;
+        for (size_t i = 0; i < graph_.constants.size(); ++i) {
+          names.push_back(symbol_ + "_" + std::to_string(i));
+        }
+        *rv = Create(kind_, symbol_, json_, std::move(names), {}, is_loaded_);
+      });
+    }
     if (name == "profile") {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) { *rv = Profile(args); });
     }

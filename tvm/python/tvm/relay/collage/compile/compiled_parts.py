@@ -38,7 +38,7 @@ from tvm.relay.backend import te_compiler
 from ..exec.forks import run_side_by_side
 from ..process_wide.interrupts import carried
 from ..relay_util.external import is_external_function
-from ..relay_util.walk import children_of, key_of, post_order, rebuild, tensors_of
+from ..relay_util.walk import children_of, key_of, post_order, rebuild, size_of, tensors_of
 from .fast_passes import joined
 from .library import build_library
 
@@ -203,7 +203,7 @@ class CompiledParts:
         self.counts[_PART].compiled += 1
         compile = tvm.get_global_func(f"relay.ext.{part.attrs['Compiler']}")
         found = compile(part.with_attr("global_symbol", symbol))
-        return found, sum(array.numpy().nbytes for array in constants_of(found) or ())
+        return found, sum(map(size_of, constants_of(found) or ()))
 
 
 @pass_instrument

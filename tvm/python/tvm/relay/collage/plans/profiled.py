@@ -161,6 +161,7 @@ def _times(
         "library": file.library,
         "build": {"inputs": describe_inputs(prepared), "device": "llvm"},
         "plan": plan,
+        "weights": file.weights,
         "seed": session.estimator.options.seed,
         "budget_seconds": _BUDGET_SECONDS,
     }

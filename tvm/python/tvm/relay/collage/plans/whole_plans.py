@@ -50,6 +50,7 @@ from .graph_search import (
     search_plans,
 )
 from .graph_search.libraries import Linked
+from .graph_search.shared_weights import SharedWeights
 from .graph_search.space import Parts
 from .graph_search.trials import open_trials
 from .how_built import how_built
@@ -112,6 +113,7 @@ def first_end_to_end(request: Request, at_once: int = 1) -> EndToEnd:
         how,
         build=functools.partial(how.build, compiled=compiled),
         ship=how.build if compiled else None,
+        weights=_shared_weights(request) if compiled else None,
         accuracy_budget=request.options.accuracy_budget,
         imports=own_backend_modules(request.targets.external),
         is_here=True,
@@ -140,6 +142,7 @@ def end_to_end(
         comparer=runner.compare,
         is_here=runner.is_here,
         ship=ship if compiled else None,
+        weights=_shared_weights(request) if compiled and runner.is_here else None,
         at_hand=functools.partial(_file_of, request, before),
         far_behind=before.far_behind(request.plans.modules),
     )
@@ -169,6 +172,13 @@ def _compiled_parts(
     folder = os.path.join(request.folder, "kernels" if is_given else "tuned kernels")
     os.makedirs(folder, exist_ok=True)
     return CompiledParts(request.targets.host, folder=folder, at_once=at_once)
+
+
+def _shared_weights(request: Request) -> SharedWeights:
+    """Return what writes the weights of all plans once."""
+    folder = os.path.join(request.folder, "weights")
+    os.makedirs(folder, exist_ok=True)
+    return SharedWeights(folder, request.prepared)
 
 
 def _is_searched(request: Request, found: OpLevel) -> bool:

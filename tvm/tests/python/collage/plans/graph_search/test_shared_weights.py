@@ -18,6 +18,7 @@ from tvm.relay.collage.measure.race.library_contestant import library_contestant
 from tvm.relay.collage.plans.graph_search.shared_weights import (
     SharedWeights,
     _is_given_constants,
+    files_of,
 )
 
 RANDOM = np.random.default_rng(0)
@@ -68,19 +69,34 @@ def test_a_type_without_numpys_numbers_keeps_its_bits(tmp_path):
     assert dtype == "bfloat16" and np.load(file).tolist() == [1, 2, 3]
 
 
-def test_a_part_in_a_format_of_its_own_keeps_its_weights_and_others_are_written_once(tmp_path):
-    mod = backends.greedy_partition(net(), "dnnl")
+@pytest.mark.parametrize("backend", ["onnxruntime", "openvino"])
+def test_a_part_in_a_format_of_its_own_is_handed_its_model(tmp_path, backend):
+    if reason := backends.get_backend(backend).available():
+        pytest.skip(reason)
+    mod = backends.greedy_partition(net(), backend)
     library = build_library(mod, PLAIN)
-    model = b"a model with its weights" * 4
-    create = tvm.get_global_func("collage.onnx_model.create")
-    part = create("onnxruntime", "part", bytearray(model), ["float32 4"], ["float32 4"], 0)
-    library.lib.import_module(part)
+    library.export_library(str(tmp_path / "whole.so"))
     weights = SharedWeights(str(tmp_path), mod).export(library, str(tmp_path / "light.so"))
-    with open(weights) as stream:
-        assert json.load(stream)["parts"]
-    file = (tmp_path / "light.so").read_bytes()
-    assert model in file and len(file) < DENSE.nbytes
-    assert run(tmp_path, tmp_path / "light.so", weights).shape == X.shape
+    assert os.path.getsize(tmp_path / "light.so") < DENSE.nbytes
+    written = [np.load(file).tobytes() for file in files_of(weights)]
+    assert any(DENSE.tobytes() in each for each in written), "the model has the weight"
+    right = run(tmp_path, tmp_path / "whole.so", "")
+    np.testing.assert_array_equal(run(tmp_path, tmp_path / "light.so", weights), right)
+    # Each opening hands it a model of its own, which it has for good.
+    np.testing.assert_array_equal(run(tmp_path, tmp_path / "light.so", weights), right)
+
+
+def test_a_part_without_its_model_says_so():
+    create = tvm.get_global_func("collage.onnx_model.create")
+    whole = create("onnxruntime", "part", bytearray(b"model"), ["float32 4"], ["float32 4"], 0)
+    light, x = whole["without_constants"](), tvm.nd.array(np.zeros(4, "float32"))
+    with pytest.raises(ValueError, match="part lacks its ONNX model"):
+        light["part"](x, x)
+    [model] = whole["get_constants"]()
+    assert model.numpy().tobytes() == b"model"
+    assert whole.implements_function("__init_part") is False
+    light["__init_part"]([model])
+    assert light["get_onnx"]() == b"model"
 
 
 class Part:

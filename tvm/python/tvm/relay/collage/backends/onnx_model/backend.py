@@ -5,6 +5,7 @@ Test: backends/onnx_model/test_backend.py."""
 from __future__ import annotations
 
 import tvm
+from google.protobuf.message import EncodeError
 from onnx import ValueInfoProto, helper
 from tvm import relay
 
@@ -65,14 +66,16 @@ class OnnxModelBackend(Backend):
         model = export_function(
             function, self.name, self.floats_alone, preferred=self.preferred_operators
         )
-        size = model.ByteSize()
-        if size > _MOST_BYTES:
+        try:
+            data = bytearray(model.SerializeToString())
+        except EncodeError:
+            data = bytearray()
+        if not data or len(data) > _MOST_BYTES:
             raise ValueError(
-                f"{self.name} cannot run {symbol}: its weights make an ONNX model of {size} bytes, "
-                f"and one holds {_MOST_BYTES}"
+                f"{self.name} cannot run {symbol}: its weights make an ONNX model of more than "
+                f"{_MOST_BYTES} bytes, which is what one holds"
             )
         create = tvm.get_global_func("collage.onnx_model.create")
-        data = bytearray(model.SerializeToString())
         inputs, outputs = (list(map(_spec, row)) for row in (model.graph.input, model.graph.output))
         threads = AWAKE if COMPUTES_ALONE in function.attrs else threads_of(model)
         if is_on_one_thread(function):

@@ -232,11 +232,15 @@ class GraphBuilder:
             "collage",
             [_info(value) for value in self.input_values],
             [_info(value) for value in named],
-            [numpy_helper.from_array(a, n) for n, a in self._constants.items() if n in used],
         )
         domains = dict(each for node in needed for each in node.attrs.get("others", ()))
         opsets = [helper.make_opsetid(*each) for each in [("", opset), *domains.items()]]
         model = helper.make_model(graph, opset_imports=opsets)
+        # Each is copied on its way into the model, so once.
+        weights = model.graph.initializer
+        for name, array in self._constants.items():
+            if name in used:
+                weights.append(numpy_helper.from_array(array, name))
         model.ir_version = max(IR_VERSION, helper.find_min_ir_version_for(opsets, True))
         return model
 
@@ -247,7 +251,7 @@ def _key(array: np.ndarray) -> tuple:
     out."""
     is_repeated = array.ndim > 0 and not any(array.strides)
     content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
-    digest = hashlib.blake2b(content, digest_size=16).digest()  # type: ignore[arg-type]
+    digest = hashlib.sha256(content).digest()  # type: ignore[arg-type]
     return array.shape, str(array.dtype), is_repeated, digest
 
 

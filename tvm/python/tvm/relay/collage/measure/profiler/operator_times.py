@@ -20,7 +20,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tvm
 
@@ -31,6 +31,7 @@ from ...exec.arrays import set_inputs
 from ...files.records import read
 from ...messages.foreign import describe
 from ...relay_util.external import TVM_BACKEND
+from ..weights_apart import WeightsApart
 from .plan_kernels import PlanCalls, PlanKernel
 
 # Of the executor's runs, the first of which are not kept; a part's own profile has as many.
@@ -62,17 +63,20 @@ def profile_operators(
     build: Mapping[str, Any],
     plan: Mapping[str, Any],
     *,
+    weights: str = "",
     seed: int,
     budget_seconds: float,
 ) -> dict[str, Any]:
     """Time the operators of a plan's library on random inputs, in a worker.
 
     `build` has its "inputs", as describe_inputs tells them, and its "device"; `plan` is a PlanCalls
-    as JSON. Returns the fields of OperatorTimes: what fails is a reason, and no error.
+    as JSON; `weights` is the file of those that the library lacks. Returns the fields of
+    OperatorTimes: what fails is a reason, and no error.
     """
     try:
         known = read(PlanCalls, plan)
-        run = _ProfiledRun(library, build, known, seed=seed, budget_seconds=budget_seconds)
+        opened = _Opened(library, WeightsApart(weights))
+        run = _ProfiledRun(opened, build, known, seed=seed, budget_seconds=budget_seconds)
         seconds = run.seconds_by_node()
         times = OperatorTimes(seconds, run.whole, closed=run.closed)
     except MemoryError:
@@ -104,12 +108,25 @@ def kernel_times(
     return times
 
 
+class _Opened(NamedTuple):
+    """A library's file, and the weights that it lacks."""
+
+    library: str
+    weights: WeightsApart
+
+    def load(self) -> tvm.runtime.Module:
+        """Return its module, with parts of its own."""
+        loaded = tvm.runtime.load_module(self.library)
+        self.weights.give_to_parts(loaded)
+        return loaded
+
+
 class _ProfiledRun:
     """A library, opened to be run step by step."""
 
     def __init__(
         self,
-        library: str,
+        opened: _Opened,
         build: Mapping[str, Any],
         plan: PlanCalls,
         *,
@@ -119,11 +136,12 @@ class _ProfiledRun:
         self._calls = {call.node: call for call in plan.calls}
         self.closed: dict[str, str] = {}
         # Parts of their own: one that was loaded may keep no model once it has run.
-        self._parts = dict(_parts_of(tvm.runtime.load_module(library)))
-        factory = tvm.runtime.load_module(library)
+        self._parts = dict(_parts_of(opened.load()))
+        factory = opened.load()
         self._graph = json.loads(factory["get_graph_json"]())["nodes"]
         self._kernels = _by_step(self._graph, plan.kernels, self._parts)
         self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
+        opened.weights.give_to_executor(self._executor)
         set_inputs(self._executor, random_inputs(build["inputs"], seed))
         self.whole, self._seconds, self._runs = self._timed(budget_seconds / 2)
 

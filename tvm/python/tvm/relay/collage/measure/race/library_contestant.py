@@ -6,9 +6,8 @@ Test: measure/race/test_library_contestant.py.
 from __future__ import annotations
 
 import functools
-import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from tvm.runtime.vm import Executable, VirtualMachine
 
 from ...exec.arrays import load_arrays, numbers_of, sets_of
 from ...exec.contestant import Runnable
+from ..weights_apart import WeightsApart
 
 
 def library_contestant(
@@ -41,10 +41,7 @@ def library_contestant(
     place = tvm.device(device, 0)
     if loaded.type_key == "VMExecutable":
         return _Machine(loaded, place, rows)
-    if weights:
-        with open(weights, encoding="utf-8") as stream:
-            return _Executor(loaded, mod_name, place, sets=rows, **json.load(stream))
-    return _Executor(loaded, mod_name, place, sets=rows)
+    return _Executor(loaded, mod_name, place, sets=rows, weights=WeightsApart(weights))
 
 
 class _OnSets:
@@ -104,8 +101,7 @@ class _Machine(_OnSets):
 
 
 class _Executor(_OnSets):
-    """A library of the graph or the AOT executor; `parts` and `params`: the files of weights that
-    it lacks, by symbol of a part and by name of a parameter."""
+    """A library of the graph or the AOT executor, with the weights that it lacks."""
 
     def __init__(
         self,
@@ -113,15 +109,11 @@ class _Executor(_OnSets):
         mod_name: str,
         device: tvm.runtime.Device,
         sets: list[dict[str, np.ndarray]],
-        parts: Mapping[str, Any] | None = None,
-        params: Mapping[str, Any] | None = None,
+        weights: WeightsApart,
     ) -> None:
-        for symbol, entries in (parts or {}).items():
-            give = loaded.get_function(f"__init_{symbol}", query_imports=True)
-            give([_load(entry) for entry in entries])
+        weights.give_to_parts(loaded)
         self._executor = loaded[mod_name](device)
-        for name, entry in (params or {}).items():
-            self._executor["set_input"](name, _load(entry))
+        weights.give_to_executor(self._executor)
         slots = {name: self._executor["get_input"](name) for name in sets[0]}
         # A graph's inputs that nothing reads are not there.
         read = [(name, slot) for name, slot in slots.items() if slot is not None]
@@ -137,13 +129,6 @@ class _Executor(_OnSets):
         self._invoke()
         get_output = self._executor["get_output"]
         return [numbers_of(get_output(i)) for i in range(self._executor["get_num_outputs"]())]
-
-
-def _load(entry: list[str]) -> NDArray:
-    """Return the tensor of a file and a dtype."""
-    file, dtype = entry
-    bits = np.load(file, mmap_mode="r", allow_pickle=False)
-    return tvm.nd.empty(bits.shape, dtype).copyfrom(bits)
 
 
 def _copy(value: np.ndarray, slot: NDArray) -> NDArray:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import logging
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -171,7 +170,7 @@ def raced_plans(
         trusted=reference,
     )
     judged = [of_trader(item, remarks.get(item.name)) for item in comparisons]
-    sizes = {name: os.path.getsize(file.library) for name, file in files.items()}
+    sizes = {name: file.size() for name, file in files.items()}
     return [dataclasses.replace(item, library_bytes=sizes[item.name]) for item in judged]
 
 

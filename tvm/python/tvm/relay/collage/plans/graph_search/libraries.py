@@ -41,7 +41,7 @@ from ...messages.foreign import describe, last_line
 from ...messages.progress import OnStep, untold
 from ...process_wide.interrupts import interrupts_kept
 from ...relay_util.walk import operator_calls
-from .shared_weights import SharedWeights
+from .shared_weights import SharedWeights, files_of
 
 # A run goes one way of several that a model has, as its inputs say: so many sets of made-up inputs
 # are run, and what counts is their mean. That assumes that made-up inputs go each way about as
@@ -82,6 +82,10 @@ class Linked(NamedTuple):
     weights: str = ""
     # PlanKernels as JSON, in the order of the executor; none where nobody recorded them
     kernels: Sequence[dict[str, Any]] = ()
+
+    def size(self) -> int:
+        """Return the bytes of its files."""
+        return os.path.getsize(self.library) + sum(map(os.path.getsize, files_of(self.weights)))
 
 
 class Truth(NamedTuple):
@@ -136,6 +140,8 @@ class EndToEnd:
     truth: Truth | None = None  # what the outputs are to be, and on which inputs
     # inputs -> outputs that were computed with 64 bits, or None; asked where outputs differ
     exact: Callable[[Inputs], Sequence[np.ndarray] | None] | None = None
+    # where the weights of all plans go, which are in each file otherwise
+    weights: SharedWeights | None = None
     # module -> the file of an equal one that was built in the same way before, None for none
     at_hand: Callable[[tvm.IRModule], Linked | None] = _none_at_hand
     # plans that an earlier race found too slow to ship, as they are told of: they are not raced
@@ -201,18 +207,19 @@ class EndToEnd:
         plans: Mapping[str, tvm.IRModule],
         folder: str,
         on_plan: Callable[[str, int], None] = lambda name, done: None,
-        weights: SharedWeights | None = None,
+        *,
+        may_fork: bool = True,
     ) -> tuple[dict[str, Linked], list[Comparison], dict[str, Any]]:
         """Make files by plan, a failed comparison for each plan that has none, and the libraries,
         None for one that a fork has built, or that is at hand as a file.
 
-        weights: where those of all plans go, which are in each file otherwise.
+        may_fork: not where what this process keeps serves further builds.
         """
         found = {name: self.at_hand(module) for name, module in plans.items()}
         files = {name: file for name, file in found.items() if file is not None}
         missing = {name: module for name, module in plans.items() if name not in files}
         is_for_files = self.ship is not None and len(missing) > 1
-        if weights is None and (self.limit.is_set or is_for_files):
+        if may_fork and (self.limit.is_set or is_for_files):
             order = by_operators(missing)
             tasks = self._tasks({name: missing[name] for name in order}, folder)
 
@@ -231,7 +238,7 @@ class EndToEnd:
             file = os.path.join(folder, f"plan_{index}.so")
             try:
                 library, kernels = self._library_of(name, module)
-                linked = self._linked(name, library, file, weights=weights)
+                linked = self._linked(name, library, file)
                 files[name] = linked._replace(kernels=kernels)
                 libraries[name] = library
             except _NotMadeError as error:
@@ -257,7 +264,7 @@ class EndToEnd:
         except Exception as error:
             raise _NotMadeError(last_line(error)) from error
 
-    def _linked(self, name: str, built: Any, file: str, weights: SharedWeights | None) -> Linked:
+    def _linked(self, name: str, built: Any, file: str) -> Linked:
         """Link a library's file; _NotMadeError for one that cannot be linked."""
         library, options = exportable(built), {"cc": self.compiler} if self.compiler else {}
         try:
@@ -266,8 +273,8 @@ class EndToEnd:
                 blaming_the_compiler(self.compiler),
                 phase("build"),
             ):
-                if weights is not None:
-                    return Linked(file, weights.export(library, file, **options))
+                if self.weights is not None:
+                    return Linked(file, self.weights.export(library, file, **options))
                 library.export_library(file, **options)
                 return Linked(file)
         except MachineError:

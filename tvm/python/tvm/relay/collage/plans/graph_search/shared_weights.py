@@ -2,14 +2,15 @@
 """Libraries of many plans of one module as files without weights, which lie beside them, each once.
 
 A model's weights are most of its library: written, linked and read for each plan again they take
-longer than all that the plan does not share with others. measure/race/library_contestant.py loads
-such a file.
+longer than all that the plan does not share with others. measure/weights_apart.py loads such a
+file.
 Test: plans/graph_search/test_shared_weights.py
 """
 
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
 from typing import Any
@@ -24,7 +25,7 @@ from ...relay_util.walk import nodes_of
 
 
 class SharedWeights:
-    """A folder of arrays, one file for each that has other contents.
+    """A folder of arrays, one file for each that has other contents; forks may write there, too.
 
     mod: the module whose plans the libraries are of. They hold the very arrays of its constants,
     which are therefore read once; what a build folds is another array each time.
@@ -67,8 +68,21 @@ class SharedWeights:
         digest.update(bits.data)
         file = os.path.join(self._folder, f"{digest.hexdigest()}.npy")
         if not os.path.exists(file):
-            np.save(file, bits)
+            # Whole as soon as it is there: other processes may write and read the same one.
+            unfinished = f"{file}.{os.getpid()}.npy"
+            np.save(unfinished, bits)
+            os.replace(unfinished, file)
         return [file, array.dtype]
+
+
+def files_of(weights: str) -> set[str]:
+    """Return the files that `export` has named in this one; none for ""."""
+    if not weights:
+        return set()
+    with open(weights, encoding="utf-8") as stream:
+        found = json.load(stream)
+    entries = [*found["params"].values(), *itertools.chain(*found["parts"].values())]
+    return {file for file, _ in entries}
 
 
 def _without_weights(
@@ -87,9 +101,7 @@ def _without_weights(
         kept = [] if leaf.is_dso_exportable else constants_of(leaf)
         if kept:
             symbol = leaf.get_function("get_symbol")()
-            names = [f"{symbol}_{index}" for index in range(len(kept))]
-            create = tvm.get_global_func(f"{leaf.type_key}.create")
-            leaf = create(symbol, leaf.get_source(), names)
+            leaf = leaf.get_function("without_constants")()
             constants.append((str(symbol), kept))
         modules.append(leaf)
     root = next((module for module in modules if module.type_key == "llvm"), None)

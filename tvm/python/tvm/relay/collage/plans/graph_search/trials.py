@@ -23,7 +23,6 @@ from ...measure.race.comparison import Comparison, paired_ratio
 from ...measure.race.race import RaceOptions
 from ...measure.race.rounds import EarlyEnd
 from .libraries import EndToEnd, GuardUnavailable, Linked, Scratch
-from .shared_weights import SharedWeights
 
 # The fewest rounds for an interval, of one timed run each; the guard measures the best again, with
 # more.
@@ -37,7 +36,7 @@ class PlanTrials:
     """Measures plans beside `reference`; `open_trials` makes one.
 
     base: seconds that the reference takes, 0 until it was first measured. spares: processes that
-    serve all batches, where this machine measures; weights are then written once, too.
+    serve all batches, where this machine measures.
     """
 
     def __init__(
@@ -51,7 +50,6 @@ class PlanTrials:
         self.base = base
         self._reference, self._how, self._scratch = reference, how, scratch
         self._spares = spares
-        self._weights = SharedWeights(scratch.folder, reference) if spares else None
         self._file: Linked | None = None
 
     def measure(
@@ -63,7 +61,7 @@ class PlanTrials:
             with cpus_for_building(on_wait):
                 reference = self._link_reference()
                 # Libraries are let go at once: a model's weights take memory.
-                files, failures = self._how.make_files(modules, folder, weights=self._weights)[:2]
+                files, failures = self._how.make_files(modules, folder, may_fork=False)[:2]
             plans = {_REFERENCE: self._reference, **{name: modules[name] for name in files}}
             budget, tolerance = self._how.accuracy_budget, self._how.tolerance(self._reference)
             limits, traders = accuracy.limits(plans, budget, tolerance)
@@ -90,7 +88,7 @@ class PlanTrials:
         """Return the reference's file, which serves all batches."""
         if self._file is None:
             files, failures, _ = self._how.make_files(
-                {_REFERENCE: self._reference}, self._scratch.folder, weights=self._weights
+                {_REFERENCE: self._reference}, self._scratch.folder, may_fork=False
             )
             for item in failures:
                 raise GuardUnavailable(item.Summary())
