@@ -94,9 +94,10 @@ def test_a_race_in_a_slow_moment_tells_ratios_alone(mod, caplog):
     assert "its plans take 0.50 of its time" in caplog.text
 
 
-def test_a_profile_in_a_slow_moment_leaves_the_race_as_it_was(mod):
+@pytest.mark.parametrize("whole", [4.0, 0.0])  # 0.0: it took no longer than steps that run nothing
+def test_a_profile_in_a_slow_moment_leaves_the_race_as_it_was(mod, whole):
     first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
-    replies = {f"{NAME}.so": times({"2": 0.25}, whole=4.0)}
+    replies = {f"{NAME}.so": times({"2": 0.25}, whole=whole)}
     found = profiles_of(request_of(mod), first, session_of(replies))
     assert (found.seconds, found.rival_seconds) == ({NAME: {2: 2.0}}, 2.0)
 

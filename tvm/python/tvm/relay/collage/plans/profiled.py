@@ -119,7 +119,8 @@ def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) ->
     the profiled runs, which come later, show that it was in a slow moment."""
     comparisons = first.raced.comparisons if first.raced else ()
     raced = {item.name: item.cost.seconds or 0.0 for item in comparisons if item.samples}
-    later = [raced[name] / each.whole for name, each in profiled.items() if raced.get(name)]
+    # A run of less than steps that run nothing take is no measure.
+    later = [raced[n] / each.whole for n, each in profiled.items() if raced.get(n) and each.whole]
     slowed = statistics.median(later) if later else 1.0
     if slowed < _SLOW_MOMENT:
         return raced

@@ -107,12 +107,12 @@ def _how(request: Request) -> EndToEnd:
 def first_end_to_end(request: Request, at_once: int = 1) -> EndToEnd:
     """Return how whole plans are built and measured here before anything is searched. at_once: so
     many forks compile the kernels of one."""
-    how = _how(request)
     compiled = _compiled_parts(request, request.records, at_once=at_once)
+    ship = functools.partial(_build_plan, request, request.records)
     return dataclasses.replace(
-        how,
-        build=functools.partial(how.build, compiled=compiled),
-        ship=how.build if compiled else None,
+        _how(request),
+        build=functools.partial(ship, compiled=compiled),
+        ship=ship if compiled else None,
         weights=_shared_weights(request) if compiled else None,
         accuracy_budget=request.options.accuracy_budget,
         imports=own_backend_modules(request.targets.external),
