@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fast build gives TVM's own library, for each executor, and leaves everything else alone."""
 
+import functools
 import logging
 import re
 
@@ -20,7 +21,7 @@ from tvm.relay.collage.compile import (
     prepare,
     small_loops,
 )
-from tvm.relay.collage.compile.fast_passes import TypedFunctions
+from tvm.relay.collage.compile.fast_passes import _REMEMBERED, TypedFunctions
 from tvm.relay.collage.compile.library import (
     inline_external_functions,
     stock_build,
@@ -453,6 +454,27 @@ def test_typed_functions_notice_a_callee_of_another_type():
     assert not typed.covers(other)
     typed.add(relay.transform.InferType()(other))
     assert not typed.covers(mod), "main was typed with a callee of another type"
+
+
+def test_typed_functions_that_are_asked_for_are_remembered_the_longest():
+    """Each time that TVM types a module's main alone it makes new functions of all others."""
+
+    def main_of(length):
+        x = relay.var("x", shape=(2,))
+        return relay.Function([x], functools.reduce(lambda y, _: relay.exp(y), range(length), x))
+
+    def module(*mains):
+        functions = {relay.GlobalVar(f"f{i}"): each for i, each in enumerate(mains)}
+        return relay.transform.InferType()(tvm.IRModule(functions))
+
+    asked, unasked = module(main_of(1)), module(main_of(2))
+    typed = TypedFunctions()
+    typed.add(asked)
+    typed.add(unasked)
+    for count in range(5):
+        assert typed.covers(asked)
+        typed.add(module(*(main_of(count) for _ in range(_REMEMBERED // 2))))
+    assert typed.covers(asked) and not typed.covers(unasked)
 
 
 def resize():

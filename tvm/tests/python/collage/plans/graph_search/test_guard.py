@@ -119,6 +119,28 @@ def test_under_a_limit_a_plan_whose_build_hangs_or_crashes_takes_no_other_along(
     assert built == [here]
 
 
+def test_plans_whose_libraries_are_for_files_are_built_side_by_side(fake_compare, tmp_path):
+    """In forks, of which one that crashes takes no other along; what ships is built here."""
+    here, dies, shipped = os.getpid(), parse("def @main(%x: $T) { exp(%x) }"), []
+
+    def build(module):
+        (tmp_path / str(os.getpid())).touch()
+        if module is dies:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return FakeLibrary()
+
+    def ship(module):
+        shipped.append(os.getpid())
+        return FakeLibrary()
+
+    result = guard({"dies": dies, **plans()}, "tvm", EndToEnd(build, ship=ship))
+    builders = {file.name for file in tmp_path.iterdir()}
+    assert len(builders) == len(ORDER) + 1 and str(here) not in builders
+    assert result.of("dies").cost.Summary() == "compile_failed: killed by SIGKILL"
+    assert sorted(fake_compare["names"]) == sorted(ORDER) and all(fake_compare["files"])
+    assert isinstance(result.libraries[result.winner], FakeLibrary) and shipped == [here]
+
+
 def test_under_a_limit_what_tvm_has_least_of_is_built_first(fake_compare):
     """What is quick leaves its share of the time to what is not."""
     one = "def @main(%x: $T, %i: Tensor[(3), int32]) { (nn.relu(%x), %i) }"
