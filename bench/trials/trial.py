@@ -67,7 +67,6 @@ def alone(request: dict[str, Any]) -> Facts:
     """Tell how fast each backend alone is beside each library, and how far off its outputs are."""
     from harness.sides import files_of, prepared
     from tvm.relay.collage.backends import find_backend
-    from tvm.relay.collage.costs.rounding import OUTPUT
     from tvm.relay.collage.measure import Contestant, compare
     from tvm.relay.collage.measure.outputs.tolerance import output_tolerance
     from tvm.relay.collage.measure.peers import PEERS as FRAMEWORKS
@@ -92,12 +91,11 @@ def alone(request: dict[str, Any]) -> Facts:
             )
         yield {"stage": "measure"}
         peers = [name for name in PEERS if FRAMEWORKS[name].is_installed()]
-        limit = max(request["rtol"], output_tolerance(mod))
-        limits = dict.fromkeys([*(each.name for each in contestants), *peers], limit)
-        for name in limits.keys() - {*peers}:
+        limits = {}
+        for name in [*(each.name for each in contestants), *peers]:
             backend = find_backend(name.removesuffix(" alone"))
-            if backend and backend.trades_accuracy:
-                limits[name] = max(limit, OUTPUT[backend.trades_accuracy])
+            coarser = backend.trades_accuracy if backend else ""
+            limits[name] = max(request["rtol"], output_tolerance(mod, coarser))
         found = compare(
             [*contestants, *map(files.peer, peers)],
             peers,

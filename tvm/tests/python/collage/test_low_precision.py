@@ -194,6 +194,14 @@ def test_through_collage_what_a_backend_does_not_take_stays_on_tvm_and_says_why(
         assert reasons <= {"slower", "no_better_plan", "not_measured"}
 
 
+@pytest.mark.parametrize(
+    "kind, computes_in, limit",
+    [("fp32", "", "float32"), ("fp32", "bfloat16", "bfloat16"), ("int8", "bfloat16", "8 bit")],
+)
+def test_the_limit_of_a_backend_that_computes_in_less_is_the_coarser_one(kind, computes_in, limit):
+    assert output_tolerance(prepared(kind), computes_in) == OUTPUT[limit]
+
+
 @pytest.mark.parametrize("dtype", ["float64", "int8", "bfloat16"])
 def test_the_onnx_backends_refuse_other_types_by_name(dtype):
     from tvm.relay.collage.backends.onnx_model.export import why_not_exported

@@ -108,43 +108,45 @@ def first_end_to_end(request: Request, at_once: int = 1) -> EndToEnd:
     """Return how whole plans are built and measured here before anything is searched. at_once: so
     many forks compile the kernels of one."""
     compiled = _compiled_parts(request, request.records, at_once=at_once)
-    ship = functools.partial(_build_plan, request, request.records)
-    return dataclasses.replace(
-        _how(request),
-        build=functools.partial(ship, compiled=compiled),
-        ship=ship if compiled else None,
-        weights=_shared_weights(request) if compiled else None,
-        accuracy_budget=request.options.accuracy_budget,
-        imports=own_backend_modules(request.targets.external),
-        is_here=True,
-        telling=functools.partial(one_step, "building", kind=request.options.progress),
-        truth=request.original.truth if request.original else None,
-        exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
-        records_kernels=request.executor == GRAPH,
-    )
+    how = _measured(request, request.records, compiled, is_here=True)
+    return dataclasses.replace(how, records_kernels=request.executor == GRAPH)
 
 
 def end_to_end(
     request: Request, found: OpLevel, runner: Runner, first: FirstAnswer = _NONE_YET
 ) -> EndToEnd:
     """Return how whole plans are built and measured, where `first` has built some of them."""
-    ship = functools.partial(_build_plan, request, found.records)
     # Tuning may have found schedules by which each plan is another.
     before = first if found.records is request.records else _NONE_YET
     compiled = _compiled_parts(
         request, found.records, at_once=default_workers(), is_searched=_is_searched(request, found)
     )
     return dataclasses.replace(
-        first_end_to_end(request),
-        records_kernels=False,  # nobody profiles these
-        build=functools.partial(ship, compiled=compiled),
+        _measured(request, found.records, compiled, is_here=runner.is_here),
         compiler=request.options.devices.compiler,
         comparer=runner.compare,
-        is_here=runner.is_here,
-        ship=ship if compiled else None,
-        weights=_shared_weights(request) if compiled and runner.is_here else None,
         at_hand=functools.partial(_file_of, request, before),
         far_behind=before.far_behind(request.plans.modules),
+    )
+
+
+def _measured(
+    request: Request, records: TuningRecords, compiled: CompiledParts | None, *, is_here: bool
+) -> EndToEnd:
+    """Return how plans that are built with these records are measured, with what they share where
+    something is `compiled` for all of them."""
+    ship = functools.partial(_build_plan, request, records)
+    return dataclasses.replace(
+        _how(request),
+        build=functools.partial(ship, compiled=compiled),
+        ship=ship if compiled else None,
+        weights=_shared_weights(request) if compiled and is_here else None,
+        accuracy_budget=request.options.accuracy_budget,
+        imports=own_backend_modules(request.targets.external),
+        is_here=is_here,
+        telling=functools.partial(one_step, "building", kind=request.options.progress),
+        truth=request.original.truth if request.original else None,
+        exact=functools.partial(exact_outputs, request.prepared, limit=request.limit),
     )
 
 

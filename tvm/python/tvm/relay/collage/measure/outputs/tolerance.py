@@ -44,10 +44,12 @@ def tolerance_of(mod: tvm.IRModule, computes_in: str = "") -> Tolerance:
     return Tolerance(RELATIVE[coarsest][column], max(1, roundings))
 
 
-def output_tolerance(mod: tvm.IRModule) -> float:
-    """max|a-b| / max|b| of a whole model's outputs. Precondition: types are inferred."""
+def output_tolerance(mod: tvm.IRModule, computes_in: str = "") -> float:
+    """max|a-b| / max|b| of a whole model's outputs; `computes_in` as tolerance_of has it.
+    Precondition: types are inferred."""
     calls = operator_calls(mod)
-    return OUTPUT[_coarsest(calls, _roundings(calls)) or "float32"]
+    coarsest = max(_coarsest(calls, _roundings(calls)), computes_in, key=_coarseness)
+    return OUTPUT[coarsest or "float32"]
 
 
 def model_tolerance(model: onnx.ModelProto) -> float:
