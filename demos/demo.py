@@ -29,6 +29,7 @@ from demo_checks import FINAL, broken_expectations, ratio_text, undecided
 from demo_compare import ONNXRUNTIME, holds_one
 from demo_models import MODELS, DemoModel
 from demo_settings import BOUNDED, QUICK
+from tvm_collage.words import Effort
 
 # What fits four minutes, but not on slow cores; others by --models.
 DEFAULT = ("magika", "cls")
@@ -251,6 +252,12 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--details", action="store_true", help="print tables of all plans and parts"
     )
+    parser.add_argument(
+        "--effort",
+        choices=[str(effort) for effort in Effort],
+        default=str(Effort.NORMAL),
+        help="how long a better mix is looked for; default: %(default)s",
+    )
     parser.add_argument("--quick", action="store_true", help="short; speed is not judged")
     options = parser.parse_args(arguments)
     options.models = options.models.split(",")
@@ -260,7 +267,7 @@ def _parse(arguments: list[str] | None) -> argparse.Namespace:
     options.backends = _checked_backends(parser, options.backends)
     if options.rounds < 1:
         parser.error("--rounds must be at least 1")
-    options.collage = dict(QUICK if options.quick else BOUNDED)
+    options.collage = {**(QUICK if options.quick else BOUNDED), "effort": options.effort}
     if options.quick:
         options.rounds = min(options.rounds, 5)
     return options
