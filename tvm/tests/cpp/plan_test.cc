@@ -317,7 +317,7 @@ TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single o
   CHECK_FALSE(plan.is_optimal);
   CHECK(plan.lower_bound_seconds == 0);
   REQUIRE(plan.cuts.size() == 1);
-  CHECK(plan.cuts[0].find("limit time_limit cut 3 distinct") != std::string::npos);
+  CHECK(plan.cuts[0].find("limit of its time cut 3 distinct") != std::string::npos);
 }
 
 TEST_CASE("plan: the time limit keeps another backend's single operators where TVM has none") {

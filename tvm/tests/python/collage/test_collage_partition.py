@@ -443,7 +443,7 @@ def test_after_the_time_limit_only_single_operators_of_tvm_are_asked_for(backend
     ]  # fmt: skip
     given_up = report.costs.distinct - report.costs.asked
     assert not report.is_optimal
-    line = f"search: limit time_limit cut {given_up} distinct candidates"
+    line = f"search: limit of its time cut {given_up} distinct candidates"
     assert [text for text in report.cuts if line in text], report.cuts
 
 

@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -43,10 +44,11 @@ from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.profiled import profiles_of, slow_plans, with_tvm_alone
+from .plans.profiled import profiles_of, with_tvm_alone
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
+from .plans.unraced import beaten_plans, slow_plans
 from .plans.whole_file import add_originals
 from .plans.whole_plans import (
     check_original,
@@ -66,6 +68,8 @@ from .result import Result
 from .tuning import TuningRecords, records_in_force
 from .tuning.from_options import given_records, shipped_of
 
+# So long are costs asked for that profiles foresee: half of what a user waits for.
+_FORESEEN_SECONDS = 30.0
 _logger = logging.getLogger(__name__)
 
 
@@ -235,7 +239,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
                 first = with_tvm_alone(request, first, first_end_to_end(request, default_workers()))
                 profiles = profiles_of(request, first, session)
             if profiles:
-                first = dataclasses.replace(first, slow=slow_plans(request, first, profiles))
+                first = first.without(slow_plans(request, first, profiles))
             if profiles is None and options.searching.effort == Effort.QUICK and first.best:
                 found = OpLevel(request.prepared, request.records)
             else:
@@ -246,6 +250,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             )
             counts = session.estimator.counts()
             found = OpLevel(request.prepared, request.records, counts=counts, is_cut=True)
+        first = first.without(beaten_plans(request, first, found))
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
@@ -348,7 +353,9 @@ def _place_operators(request: Request, measuring: Session, profiles: Profiles | 
             tune_whole(session, request.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if run else session.estimator.searching():
-            partitioned = partition(request.prepared, targets, estimator, **_asking(request.limit))
+            partitioned = partition(
+                request.prepared, targets, estimator, **_asking(request, profiles)
+            )
             if traders_in(partitioned):
                 _add_exact(request, session, profiles)
     records = request.records
@@ -386,13 +393,17 @@ def _add_exact(request: Request, session: Session, profiles: Profiles | None) ->
     if exact.external:  # else it is TVM alone
         alone = profiles and dataclasses.replace(profiles, rival_seconds=0.0)
         estimator = CostEstimator(session, alone)
-        found = partition(request.prepared, exact, estimator, **_asking(request.limit))
+        found = partition(request.prepared, exact, estimator, **_asking(request, profiles))
         request.plans.add_found(EXACT, found, estimator.reports)
 
 
-def _asking(limit: TimeLimit) -> dict[str, float]:
-    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
-    return {"time_limit": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
+def _asking(request: Request, profiles: Profiles | None) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit. With
+    profiles the likeliest are asked for first, and what is not asked for in a while hardly pays."""
+    seconds = math.inf if profiles is None else _FORESEEN_SECONDS
+    if request.limit.is_set:
+        seconds = min(seconds, max(request.limit.left(ASKED), 1e-6))
+    return {"time_limit": seconds} if seconds < math.inf else {}
 
 
 def _add_plans(request: Request, found: OpLevel) -> None:

@@ -160,7 +160,7 @@ void CostTable::GiveUpUnknown(CoverSearch* search) {
     if (is_needed) continue;
     ++counts_.given_up;
     for (int id : ids) {
-      costs_[id].message = "option time_limit ended the search before";
+      costs_[id].message = "the search's time was over before (options effort, time_limit)";
       search->SetCost(id, CandidateCost::Failed());
     }
   }

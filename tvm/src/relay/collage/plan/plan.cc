@@ -37,7 +37,7 @@ std::vector<std::string> CutsOf(const std::vector<RuleLog>& logs, int num_given_
     for (std::string& line : log.CutLines()) cuts.push_back(std::move(line));
   }
   if (num_given_up > 0) {
-    cuts.push_back("search: limit time_limit cut " + std::to_string(num_given_up) +
+    cuts.push_back("search: limit of its time cut " + std::to_string(num_given_up) +
                    " distinct candidates, which were not measured");
   }
   return cuts;

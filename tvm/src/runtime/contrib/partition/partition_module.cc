@@ -89,7 +89,7 @@ class PartitionModuleNode final : public ModuleNode {
         *rv = 0;
       });
     }
-    if (name == "get_constants" && const_names_.empty()) {
+    if (name == "get_constants" && HasConstants()) {
       return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
         std::lock_guard<std::mutex> lock(init_mutex_);
         CheckConstantsAreKept();
@@ -168,6 +168,12 @@ class PartitionModuleNode final : public ModuleNode {
     std::vector<NDArray> given(constants.begin(), constants.end());
     CheckConstants(given);
     constants_ = std::move(given);
+  }
+
+  // Of those that it asks for by name: has TVM handed them over?
+  bool HasConstants() {
+    std::lock_guard<std::mutex> lock(init_mutex_);
+    return const_names_.empty() || !constants_.empty();
   }
 
   void CheckConstantsAreKept() const {

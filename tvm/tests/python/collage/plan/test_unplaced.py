@@ -167,7 +167,7 @@ def test_what_a_limit_of_time_cut_names_the_option(backend):
     [row] = [row for row in rows if row.op == "sigmoid"]
     assert (row.why, row.message) == (
         "not_measured",
-        "option time_limit ended the search before",
+        "the search's time was over before (options effort, time_limit)",
     )
 
 

@@ -1,61 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles of the first answer's libraries, and plans that they show to be too slow."""
+"""Profiles of the first answer's libraries."""
 
 from types import SimpleNamespace
 
 import pytest
-from relay_text import HOST, make_backend, parse
-from tvm.relay.collage.backends.targets import parse_targets
-from tvm.relay.collage.costs.cost import Cost
-from tvm.relay.collage.costs.statistics import Interval
-from tvm.relay.collage.estimators.profiles import Profiles
+from first_answers import NAME, first_of, request_of, three_operators
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.exec.time_limit import NO_LIMIT, TimeLimit
-from tvm.relay.collage.measure.race.comparison import Comparison
-from tvm.relay.collage.options import CollageOptions
-from tvm.relay.collage.plans.competing import Plans
-from tvm.relay.collage.plans.first_answer import FirstAnswer
-from tvm.relay.collage.plans.graph_search import GuardResult
-from tvm.relay.collage.plans.graph_search.libraries import Linked
-from tvm.relay.collage.plans.profiled import profiles_of, slow_plans
-from tvm.relay.collage.plans.request import Phases
-from tvm.relay.collage.relay_util.node_spans import node_of, stamp_nodes
-from tvm.relay.collage.relay_util.walk import operator_calls
-from tvm.relay.dataflow_pattern import is_op, wildcard
-
-NAME = "profiledplan"
-KERNELS = [{"symbol": "", "backend": "tvm", "nodes": [1]}]
+from tvm.relay.collage.exec.time_limit import TimeLimit
+from tvm.relay.collage.plans.profiled import profiles_of
 
 
 @pytest.fixture(scope="module")
 def mod():
-    make_backend(NAME, [(f"{NAME}.tanh", is_op("tanh")(wildcard()))])
-    mod = parse("def @main(%x: $T) -> $T { %0 = nn.relu(%x); %1 = tanh(%0); exp(%1) }")
-    return stamp_nodes(mod)
-
-
-def request_of(mod, effort="normal", limit=NO_LIMIT):
-    targets = parse_targets([HOST, NAME])
-    plans = Plans(mod, targets)
-    plans.add_single_backends()
-    options = CollageOptions(effort=effort, progress="quiet")
-    return SimpleNamespace(
-        prepared=mod,
-        targets=targets,
-        plans=plans,
-        options=options,
-        clock=Phases(),
-        limit=limit,
-    )
-
-
-def first_of(best, seconds, *, files=(), raced=()):
-    ones = Interval(1.0, 1.0, 1.0)
-    rows = [Comparison(name, Cost.given(seconds), ones, samples=(seconds,) * 4) for name in raced]
-    raced = GuardResult(rows, best, {}) if best else None
-    return FirstAnswer(
-        files={name: Linked(f"{name}.so", "", KERNELS) for name in files}, raced=raced
-    )
+    return three_operators()
 
 
 def session_of(replies):
@@ -124,38 +81,6 @@ def test_a_profile_that_fails_is_none(mod, caplog, reply):
 )
 def test_without_a_plan_to_beat_or_a_library_nothing_is_profiled(mod, first):
     assert profiles_of(request_of(mod), first, session_of({})) is None
-
-
-@pytest.mark.parametrize(
-    "of_tvm, slow",
-    [
-        ([1.0, 9.0, 1.0], {"tvm", NAME}),
-        # Of the backend's plan TVM runs what the backend does not take.
-        ([0.5, 9.0, 0.5], {"tvm"}),
-        ([0.1, 0.1, 0.1], set()),
-        ([], set()),
-    ],
-)
-def test_plans_whose_kernels_of_tvm_take_longer_than_the_best_are_slow(mod, of_tvm, slow):
-    nodes = map(node_of, operator_calls(mod["main"]))
-    profiles = Profiles({"tvm": dict(zip(nodes, of_tvm))}, {}, rival_seconds=1.0)
-    found = slow_plans(request_of(mod), first_of("other", 1.0, raced=["other"]), profiles)
-    assert set(found) == slow
-    assert all(item.cost.status == "estimated" and not item.samples for item in found.values())
-
-
-def test_who_was_raced_is_known_and_not_foreseen(mod):
-    profiles = Profiles({"tvm": {1: 9.0}}, {}, rival_seconds=1.0)
-    first = first_of(NAME, 1.0, raced=[NAME, "tvm"])
-    assert slow_plans(request_of(mod), first, profiles) == {}
-
-
-def test_who_was_wrong_in_the_race_is_not_told_as_slow(mod):
-    profiles = Profiles({"tvm": dict.fromkeys(range(9), 9.0)}, {}, rival_seconds=1.0)
-    first = first_of("other", 1.0, raced=["other"])
-    wrong = Comparison(NAME, Cost.failed("wrong_result", "off by 0.5"))
-    first.raced.comparisons.append(wrong)
-    assert set(slow_plans(request_of(mod), first, profiles)) == {"tvm"}
 
 
 def test_a_plan_of_profiles_alone_needs_those_of_tvm(mod):

@@ -33,6 +33,11 @@ from .placement.replay import as_deployed, describe_functions, placed_parts, rew
 Made = TypeVar("Made")
 
 
+def plans_alone(targets: TargetList) -> list[str]:
+    """Return the plans of TVM alone and of each external backend alone."""
+    return [TVM_ALONE, *(target.kind.name for target in targets.external)]
+
+
 class Plans:
     """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
 

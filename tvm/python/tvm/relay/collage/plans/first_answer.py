@@ -58,7 +58,7 @@ class FirstAnswer:
     # None where no plan ran, or nobody knows whose outputs are right
     raced: GuardResult | None = None
     folder: str = ""  # where the files are
-    # Plans that were not raced and that a profile of TVM's kernels shows to be too slow to ship.
+    # Plans that were not raced and cannot ship, by what was learnt since (unraced.py).
     slow: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
 
     @property
@@ -70,6 +70,10 @@ class FirstAnswer:
     def seconds(self) -> float:
         """Return what one run of the best plan takes."""
         return self.raced.of(self.best).cost.seconds or 0.0 if self.raced else 0.0
+
+    def without(self, slow: Mapping[str, Comparison]) -> FirstAnswer:
+        """Return it with further plans that cannot ship, as they are told of."""
+        return dataclasses.replace(self, slow={**self.slow, **slow})
 
     def Summary(self) -> str:
         return f"{self.best}, {format_seconds(self.seconds)}" if self.best else "none"

@@ -18,7 +18,6 @@ import tvm
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
-from ..costs.cost import Cost, CostStatus
 from ..estimators.calibration import SHIPPED
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
@@ -28,10 +27,10 @@ from ..exec.time_limit import BUILT, FIRST_ANSWER, KERNELS, TimeLimit
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
-from ..measure.race.comparison import Comparison
 from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
-from .first_answer import FAR_BEHIND, FirstAnswer
+from .competing import plans_alone
+from .first_answer import FirstAnswer
 from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
 from .names import TVM_ALONE
@@ -74,7 +73,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     # A backend's plan is called as itself, that of TVM's kernels too.
     files = {
         name: first.files[name]
-        for name in _alone(request)
+        for name in plans_alone(request.targets)
         if name in first.files and first.files[name].kernels
     }
     if not files or not first.best:
@@ -109,11 +108,6 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     )
 
 
-def _alone(request: Request) -> list[str]:
-    """Return the plans of TVM alone and of each backend alone."""
-    return [TVM_ALONE, *(target.kind.name for target in request.targets.external)]
-
-
 def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:
     """Return what each plan took in the race, whose rounds all plans shared: fewer seconds where
     the profiled runs, which come later, show that it was in a slow moment."""
@@ -134,24 +128,6 @@ def _as_raced(seconds: dict[int, float], raced: float | None) -> dict[int, float
     if not raced or not total:
         return seconds
     return {node: value * raced / total for node, value in seconds.items()}
-
-
-def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:
-    """Return the plans that were not raced and are too slow to ship by the profile of TVM's kernels
-    alone, as they are told of: TVM runs in them what no backend takes, as it does alone."""
-    told = {}
-    raced = first.raced.comparisons if first.raced else ()
-    known = {item.name for item in raced if item.cost.status != CostStatus.UNKNOWN}
-    for name in _alone(request):
-        if name in known or name not in request.plans.modules:
-            continue
-        taken = request.plans.nodes_on_backends(name)
-        of_tvm = profiles.seconds.get(TVM_BACKEND, {})
-        seconds = sum(value for node, value in of_tvm.items() if node not in taken)
-        if seconds > FAR_BEHIND.ratio * profiles.rival_seconds:
-            text = f"the kernels of TVM's in it alone, by a profile; {first.best} is faster"
-            told[name] = Comparison(name, Cost.estimated(seconds, text))
-    return told
 
 
 def _times(

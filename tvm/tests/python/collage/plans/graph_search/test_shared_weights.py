@@ -15,6 +15,7 @@ from tvm.relay.collage import backends
 from tvm.relay.collage.compile import build_library, prepare
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.measure.race.library_contestant import library_contestant
+from tvm.relay.collage.plans.graph_search import shared_weights
 from tvm.relay.collage.plans.graph_search.shared_weights import (
     SharedWeights,
     _is_given_constants,
@@ -127,8 +128,19 @@ def test_whom_tvm_hands_constants_or_tells_that_there_are_none(part, is_given):
     assert _is_given_constants(part) == is_given
 
 
-def test_a_library_that_holds_weights_which_nobody_tells_of_is_written_whole(tmp_path):
+def test_weights_that_tvm_hands_to_a_part_lie_apart_too(tmp_path):
     mod = backends.greedy_partition(prepare(own_code_backends.net(X)), own_code_backends.IN_C.name)
+    weights = SharedWeights(str(tmp_path), mod).export(
+        build_library(mod, PLAIN), str(tmp_path / "light.so")
+    )
+    assert os.path.getsize(tmp_path / "light.so") < X.nbytes
+    np.testing.assert_array_equal(run(tmp_path, tmp_path / "light.so", weights), np.zeros_like(X))
+    assert len(files_of(weights)) == 1
+
+
+def test_a_library_that_holds_weights_which_nobody_tells_of_is_written_whole(tmp_path, monkeypatch):
+    mod = backends.greedy_partition(prepare(own_code_backends.net(X)), own_code_backends.IN_C.name)
+    monkeypatch.setattr(shared_weights, "constants_of", lambda part: None)
     shared = SharedWeights(str(tmp_path), mod)
     assert shared.export(build_library(mod, PLAIN), str(tmp_path / "whole.so")) == ""
     np.testing.assert_array_equal(run(tmp_path, tmp_path / "whole.so", ""), np.zeros_like(X))

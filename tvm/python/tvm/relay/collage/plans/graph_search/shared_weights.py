@@ -89,17 +89,19 @@ def _without_weights(
     library: tvm.runtime.Module,
 ) -> tuple[tvm.runtime.Module, list[tuple[str, list[tvm.nd.NDArray]]]] | None:
     """Return the executor's factory without weights, and those of its parts by symbol; None where
-    TVM hands some module its weights."""
+    TVM hands some module weights that it does not tell of."""
     if not isinstance(library, GraphExecutorFactoryModule):
         return None
-    leaves = _leaves(library.lib)
-    if any(_is_given_constants(leaf) for leaf in leaves):
-        return None
     modules, constants = [], []
-    for leaf in leaves:
+    for leaf in _leaves(library.lib):
+        if _is_given_constants(leaf):
+            symbol = str(leaf.get_function("get_symbol")())
+            kept = _handed(library.lib, leaf, symbol)
+            if not kept:
+                return None
+            constants.append((symbol, kept))
         # One that tells of no constants has its own format, and its weights stay in the file.
-        kept = [] if leaf.is_dso_exportable else constants_of(leaf)
-        if kept:
+        elif kept := [] if leaf.is_dso_exportable else constants_of(leaf):
             symbol = leaf.get_function("get_symbol")()
             leaf = leaf.get_function("without_constants")()
             constants.append((str(symbol), kept))
@@ -118,6 +120,17 @@ def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
     """Return the modules that import no others: what is between only holds them together."""
     imported = module.imported_modules
     return [leaf for each in imported for leaf in _leaves(each)] if imported else [module]
+
+
+def _handed(
+    library: tvm.runtime.Module, part: tvm.runtime.Module, symbol: str
+) -> list[tvm.nd.NDArray] | None:
+    """Return the weights that TVM hands a part, which keeps none in a file; None where it does not
+    tell of them."""
+    if part.is_dso_exportable:
+        return None
+    library.get_function(symbol, query_imports=True)  # whoever asks first has them handed over
+    return constants_of(part)
 
 
 def _is_given_constants(module: tvm.runtime.Module) -> bool:
