@@ -135,10 +135,12 @@ class GraphBuilder:
     def constant(self, array: Any) -> Value:
         """Add a constant (an array, or what numpy makes one of), or find it."""
         array = np.asarray(array)
-        key = _key(array)
+        content = _content(array)
+        key = _key(array, content)
         if key not in self._equal_constants:
             name = f"const_{len(self._constants)}"
-            self._constants[name] = array
+            # Row by row, as its model will have it: to lay out weights again takes long.
+            self._constants[name] = array if content.size < array.size else content
             self._equal_constants[key] = Value(name, array.shape, str(array.dtype))
         value = self._equal_constants[key]
         self._values[value.name] = value
@@ -245,14 +247,17 @@ class GraphBuilder:
         return model
 
 
-def _key(array: np.ndarray) -> tuple:
-    """Return a key that is equal for arrays of equal elements, bit for bit. A view that repeats one
-    element stands for weights that nobody looks at, and may be large: its elements are not written
-    out."""
+def _content(array: np.ndarray) -> np.ndarray:
+    """Return the elements row by row. A view that repeats one element stands for weights that
+    nobody looks at, and may be large: it has that one."""
     is_repeated = array.ndim > 0 and not any(array.strides)
-    content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
+    return np.asarray(array.reshape(-1)[:1] if is_repeated else array, order="C")
+
+
+def _key(array: np.ndarray, content: np.ndarray) -> tuple:
+    """Return a key that is equal for arrays of equal elements, bit for bit."""
     digest = hashlib.sha256(content).digest()  # type: ignore[arg-type]
-    return array.shape, str(array.dtype), is_repeated, digest
+    return array.shape, str(array.dtype), content.size < array.size, digest
 
 
 def _info(value: Any) -> onnx.ValueInfoProto:
