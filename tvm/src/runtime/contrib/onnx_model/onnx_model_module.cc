@@ -133,6 +133,12 @@ class OnnxModelModuleNode final : public ModuleNode {
     if (lacks_model_ && name == "__init_" + model_.symbol) {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue*) { TakeModel(args[0]); });
     }
+    if (name == "keep_model") {  // of one that is profiled after it has run
+      return PackedFunc([this, self](TVMArgs, TVMRetValue*) {
+        std::lock_guard<std::mutex> lock(init_mutex_);
+        is_kept_ = true;
+      });
+    }
     if (name == "profile") {
       return PackedFunc([this, self](TVMArgs args, TVMRetValue* rv) { *rv = Profile(args); });
     }
@@ -183,7 +189,7 @@ class OnnxModelModuleNode final : public ModuleNode {
                  << "__init_" << model_.symbol << " takes";
     }
     engine_ = GetEngineKind(library_).create(model_, NumThreads());
-    if (is_loaded_) std::string().swap(model_.bytes);
+    if (is_loaded_ && !is_kept_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
   }
 
@@ -266,7 +272,8 @@ class OnnxModelModuleNode final : public ModuleNode {
   const bool lacks_model_;  // until it is handed one
   const bool is_loaded_;
   Model model_;
-  std::mutex init_mutex_;  // guards engine_ until ready_, and the model's bytes
+  std::mutex init_mutex_;  // guards engine_ until ready_, the model's bytes, and the next
+  bool is_kept_ = false;   // although it was loaded
   std::atomic<bool> ready_{false};
   std::unique_ptr<Engine> engine_;
 };

@@ -99,6 +99,20 @@ def test_a_model_that_was_loaded_and_has_run_is_not_profiled(backend, tmp_path):
         part["profile"](RUNS, *arrays)
 
 
+def test_a_model_that_was_told_to_stay_is_profiled_after_it_has_run(backend, tmp_path):
+    args = profile_nets.built(profile_nets.conv_net(), tmp_path / "net.so", backend.name)
+    factory = tvm.runtime.load_module(args["library"])
+    symbol = args["plan"]["kernels"][0]["symbol"]
+    part = next(m for m in modules_below(factory) if symbol_of(m) == symbol)
+    if backend.name == "dnnl":
+        assert not part.implements_function("keep_model"), "it needs none"
+        return
+    part["keep_model"]()
+    tvm.contrib.graph_executor.GraphModule(factory["default"](tvm.cpu())).run()
+    function = profile_nets.part_of(profile_nets.plan_of(profile_nets.conv_net(), backend.name))
+    assert json.loads(part["profile"](RUNS, *arrays_of(function)))
+
+
 def test_wrong_arguments_are_told(backend):
     function = profile_nets.part_of(profile_nets.plan_of(profile_nets.conv_net(), backend.name))
     profile = backend.compile(function)["profile"]

@@ -20,7 +20,7 @@ import statistics
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import tvm
 
@@ -75,8 +75,8 @@ def profile_operators(
     """
     try:
         known = read(PlanCalls, plan)
-        opened = _Opened(library, WeightsApart(weights))
-        run = _ProfiledRun(opened, build, known, seed=seed, budget_seconds=budget_seconds)
+        apart = WeightsApart(weights)
+        run = _ProfiledRun(library, apart, build, known, seed=seed, budget_seconds=budget_seconds)
         seconds = run.seconds_by_node()
         times = OperatorTimes(seconds, run.whole, closed=run.closed)
     except MemoryError:
@@ -108,25 +108,13 @@ def kernel_times(
     return times
 
 
-class _Opened(NamedTuple):
-    """A library's file, and the weights that it lacks."""
-
-    library: str
-    weights: WeightsApart
-
-    def load(self) -> tvm.runtime.Module:
-        """Return its module, with parts of its own."""
-        loaded = tvm.runtime.load_module(self.library)
-        self.weights.give_to_parts(loaded)
-        return loaded
-
-
 class _ProfiledRun:
     """A library, opened to be run step by step."""
 
     def __init__(
         self,
-        opened: _Opened,
+        library: str,
+        weights: WeightsApart,
         build: Mapping[str, Any],
         plan: PlanCalls,
         *,
@@ -135,13 +123,16 @@ class _ProfiledRun:
     ) -> None:
         self._calls = {call.node: call for call in plan.calls}
         self.closed: dict[str, str] = {}
-        # Parts of their own: one that was loaded may keep no model once it has run.
-        self._parts = dict(_parts_of(opened.load()))
-        factory = opened.load()
+        factory = tvm.runtime.load_module(library)
+        weights.give_to_parts(factory)
+        self._parts = dict(_parts_of(factory))
+        for part in self._parts.values():
+            if part.implements_function("keep_model"):  # else it has none once it has run
+                part["keep_model"]()
         self._graph = json.loads(factory["get_graph_json"]())["nodes"]
         self._kernels = _by_step(self._graph, plan.kernels, self._parts)
         self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
-        opened.weights.give_to_executor(self._executor)
+        weights.give_to_executor(self._executor)
         set_inputs(self._executor, random_inputs(build["inputs"], seed))
         self.whole, self._seconds, self._runs = self._timed(budget_seconds / 2)
 
