@@ -7,7 +7,7 @@ import os
 from store_rows import MEASURED, row, sql
 from tvm.relay.collage.store import CostStore
 from tvm.relay.collage.store.row import COLUMNS
-from tvm.relay.collage.store.schema import APPLICATION_ID, CREATE, VERSION
+from tvm.relay.collage.store.schema import APPLICATION_ID, CREATE, CREATE_DECISION, VERSION
 
 
 def fill(path, count=200):
@@ -85,6 +85,7 @@ NEWER = {
     3: ("load", "unverified"),
     4: ("unverified",),
     5: (),
+    6: (),
 }
 
 
@@ -97,6 +98,8 @@ def make_older(path, version, count=3, messages=()):
     columns = [name for name in COLUMNS if name not in NEWER[version]]
     with sql(path) as connection:
         connection.execute("".join(s for s in lines if not s.strip().startswith(NEWER[version])))
+        if version >= 6:
+            connection.execute(CREATE_DECISION)
         connection.executemany(
             f"INSERT INTO cost ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             [[each.to_json()[name] for name in columns] for each in rows],

@@ -27,6 +27,7 @@ from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
 from .estimators.kernel_choice import choose_kernels
 from .estimators.profiles import Profiles
+from .estimators.relearnt import Relearnt, pairs_of
 from .estimators.session import Session, default_workers, open_session, own_backend_modules
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
@@ -70,6 +71,9 @@ from .tuning.from_options import given_records, shipped_of
 
 # So long are costs asked for that profiles foresee: half of what a user waits for.
 _FORESEEN_SECONDS = 30.0
+# Then each is measured for so long at most: by the guard, which runs whole plans, a cost that is
+# off loses time and no more. What is known to this share of a backend's time alone decides nothing.
+_ONE_COST_SECONDS, _ENOUGH_SHARE = 0.1, 0.002
 _logger = logging.getLogger(__name__)
 
 
@@ -233,13 +237,21 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
+        relearnt = Relearnt(
+            options.storing.file,
+            targets.host,
+            [target.kind.name for target in targets.external],
+            session.estimator.options,
+        )
+        profiles = None
         try:
-            profiles = None
             if _is_foreseen(request):
                 first = with_tvm_alone(request, first, first_end_to_end(request, default_workers()))
-                profiles = profiles_of(request, first, session)
+                profiles = profiles_of(request, first, session, relearnt.multiples())
             if profiles:
                 first = first.without(slow_plans(request, first, profiles))
+                enough = _ENOUGH_SHARE * profiles.rival_seconds
+                session.estimator.measure_for(_ONE_COST_SECONDS, enough)
             if profiles is None and options.searching.effort == Effort.QUICK and first.best:
                 found = OpLevel(request.prepared, request.records)
             else:
@@ -250,6 +262,8 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             )
             counts = session.estimator.counts()
             found = OpLevel(request.prepared, request.records, counts=counts, is_cut=True)
+        if profiles:
+            relearnt.keep(pairs_of(found.reports, profiles))
         first = first.without(beaten_plans(request, first, found))
         plans.machine = session.runner.machine()
         if session.runner.is_here:

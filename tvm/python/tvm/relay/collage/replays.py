@@ -14,7 +14,6 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 from .compile import executor_of
@@ -22,7 +21,6 @@ from .errors import CollageError, FileError
 from .exec.spent import phase
 from .files.kinds import is_report
 from .files.text import json_text, parse_json
-from .options import StoreOptions
 from .plans.decision_key import decision_key
 from .plans.original import Agreement, Original
 from .plans.placement import Placement, SeenPlans
@@ -32,7 +30,7 @@ from .plans.whole_file import replayed_original
 from .report import Report, doubt, read_report
 from .report.facts import time_text_of
 from .result import Result
-from .store import CostStore, Decisions, StoredDecision, StoreError, store_path
+from .store import Decisions, StoredDecision, StoreError, opened
 from .store.row import now
 
 _logger = logging.getLogger(__name__)
@@ -103,10 +101,10 @@ class EarlierDecisions:
             return why
         row = StoredDecision(key, json_text(result.report), now(), label=result.Summary())
         try:
-            with _opened(self._request.options.storing) as decisions:
-                if decisions is None:
+            with opened(self._request.options.storing.file) as store:
+                if store is None:
                     return _NO_STORE
-                decisions.put(row)
+                Decisions(store).put(row)
         except StoreError as error:
             return str(error)
         return ""
@@ -118,9 +116,10 @@ class EarlierDecisions:
             return key
         if not options.reuse_decision or options.retry_failed:
             return "the options ask to decide anew"
-        with _opened(options.storing) as decisions:
-            if decisions is None:
+        with opened(options.storing.file) as store:
+            if store is None:
                 return _NO_STORE
+            decisions = Decisions(store)
             try:
                 row = decisions.get(key)
                 nearest = None if row else decisions.nearest(key)
@@ -172,21 +171,3 @@ def _why_not_kept(result: Result, is_cut: bool) -> str:
     if result.guard is None:
         return result.guard_skipped or "no plan was measured end to end"
     return result.record.unverified or doubt(result.record)
-
-
-@contextlib.contextmanager
-def _opened(options: StoreOptions) -> Iterator[Decisions | None]:
-    """Open the store's decisions; None without a store, and for the default one that will not do,
-    of which the search itself tells."""
-    path, is_named = store_path(options.file)
-    store = None
-    try:
-        store = CostStore(path) if path else None
-    except StoreError:
-        if is_named:
-            raise
-    if store is None:
-        yield None
-        return
-    with store:
-        yield Decisions(store)

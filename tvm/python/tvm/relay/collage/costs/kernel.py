@@ -41,7 +41,7 @@ class KernelStep:
     kernels: tuple[str, ...]  # names, first the one that runs unless another is chosen
     # elements of its tensors; a part without a tensor of each size cannot have the step
     sizes: frozenset[int] = frozenset()
-    budget_seconds: float = 0.5  # of timing all kernels; those that are far slower drop out before
+    budget_seconds: float = 0.25  # of timing all kernels; those that are far slower drop out before
     # the text of a step of parts that are not timed, which run by the kernel on which all steps
     # agree that stand for it; "" for none
     stands_for: str = ""

@@ -4,7 +4,7 @@
 Each cost that was measured beside a profile is a pair of both, and their ratio depends on the size
 above all: a part of microseconds has borders that take as long as itself, and the whole model has
 none. So a backend's pairs are split by the profile's seconds. SHIPPED was learnt from the nets of
-the benchmark (docs/measuring.md), and a search prints how often it was wrong.
+the benchmark (docs/measuring.md), and what this machine measures takes its place (relearnt.py).
 Test: estimators/test_calibration.py.
 """
 
@@ -34,23 +34,21 @@ class Multiples:
         size = bisect.bisect_left(SIZES, seconds)
         return self.least[size], self.likely[size]
 
-    @classmethod
-    def learnt(cls, pairs: Iterable[tuple[float, float]]) -> Multiples | None:
-        """Return those of pairs of a profile's seconds and a cost's. A size that has too few pairs
-        has the least of all others; None where each has."""
+    def learnt(self, pairs: Iterable[tuple[float, float]]) -> Multiples:
+        """Return those of pairs of a profile's seconds and a cost's; a size of which there are too
+        few stays as it is."""
         ratios: list[list[float]] = [[] for _ in range(len(SIZES) + 1)]
         for profiled, cost in pairs:
             if profiled > 0:
                 ratios[bisect.bisect_left(SIZES, profiled)].append(cost / profiled)
-        known = {k: sorted(each) for k, each in enumerate(ratios) if len(each) >= _ENOUGH}
-        if not known:
-            return None
 
-        def of_sizes(share: float) -> list[float]:
-            found = {k: each[int(share * len(each))] for k, each in known.items()}
-            return [found.get(k, min(found.values())) for k in range(len(ratios))]
+        def of_sizes(known: Sequence[float], share: float) -> list[float]:
+            return [
+                sorted(each)[int(share * len(each))] if len(each) >= _ENOUGH else before
+                for each, before in zip(ratios, known, strict=True)
+            ]
 
-        return cls(of_sizes(HARDLY_EVER), of_sizes(SELDOM))
+        return Multiples(of_sizes(self.least, HARDLY_EVER), of_sizes(self.likely, SELDOM))
 
 
 SHIPPED = {

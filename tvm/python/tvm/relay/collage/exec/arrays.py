@@ -12,6 +12,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
+# Types that DLPack hands to numpy.
+_NUMPYS = frozenset(
+    ["float16", "float32", "float64"]
+    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
+)
+
 
 class Tensor(Protocol):
     """A tensor of TVM's, which nothing here imports."""
@@ -37,6 +43,12 @@ def as_numbers(array: np.ndarray, dtype: str) -> np.ndarray:
 def numbers_of(tensor: Tensor) -> np.ndarray:
     """Return the numbers that a tensor holds."""
     return as_numbers(tensor.numpy(), tensor.dtype)
+
+
+def view_of(tensor: Tensor) -> np.ndarray:
+    """Return what a tensor holds, which nobody may write: its own memory where numpy has its type,
+    a copy of its bits where not."""
+    return np.from_dlpack(tensor) if tensor.dtype in _NUMPYS else tensor.numpy()  # type: ignore
 
 
 def save_arrays(file: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:

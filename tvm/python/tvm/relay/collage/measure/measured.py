@@ -158,6 +158,16 @@ class MeasuredCostEstimator:
             return [None] * len(trials)
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
 
+    def measure_for(self, seconds: float, enough_seconds: float) -> None:
+        """Measure a candidate for so long at most, and no second time if it is noisy, from now on;
+        what is known to `enough_seconds` is known."""
+        budget = min(seconds, self.options.budget_seconds)
+        self.options = dataclasses.replace(
+            self.options, budget_seconds=budget, enough_seconds=enough_seconds, noisy_retries=0
+        )
+        if self._store is not None:
+            self._store.follow(self.options)
+
     def known(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]:
         """Return the costs that need no measuring, None for the others."""
         stored = self.look_up(candidates)

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost
+from .options import MeasureOptions
 
 
 class Stored(Protocol):
@@ -47,6 +48,8 @@ class KeptCosts(Protocol):
     ) -> list[Cost | None]: ...
 
     def keep(self, candidate: Stored, cost: Cost) -> None: ...
+
+    def follow(self, options: MeasureOptions) -> None: ...
 
     def close(self) -> None: ...
 

@@ -38,9 +38,9 @@ from .request import Request
 ROUNDS = 4
 # Whoever takes more than so many times the fastest one's time in each of two rounds leaves.
 FAR_BEHIND = EarlyEnd(2, 1.25)
-# Seconds for the builds once a plan is there: of a backend that leaves most of a large net to TVM
-# the guard will wait for.
-_PATIENCE = 6.0
+# Seconds for the builds once a plan is there. One that is given up is built again by the guard, and
+# has no profile by which the search could do without its costs.
+_PATIENCE = 15.0
 
 # Whoever takes more than so many times the fastest one's time on all threads is not the fastest on
 # one: of two threads one gains half at most where both are needed.

@@ -18,7 +18,7 @@ import tvm
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
-from ..estimators.calibration import SHIPPED
+from ..estimators.calibration import SHIPPED, Multiples
 from ..estimators.profiles import Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
@@ -67,9 +67,14 @@ def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> First
     return dataclasses.replace(first, files={**first.files, **files})
 
 
-def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profiles | None:
-    """Return the profiles of the backends whose files are there; None where there is none, or no
-    plan to beat."""
+def profiles_of(
+    request: Request,
+    first: FirstAnswer,
+    session: Session,
+    multiples: Mapping[str, Multiples] = SHIPPED,
+) -> Profiles | None:
+    """Return the profiles of the backends whose files are there, with these multiples; None where
+    there is none, or no plan to beat."""
     # A backend's plan is called as itself, that of TVM's kernels too.
     files = {
         name: first.files[name]
@@ -104,7 +109,7 @@ def profiles_of(request: Request, first: FirstAnswer, session: Session) -> Profi
     raced = _raced_seconds(first, found)
     seconds = {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()}
     return Profiles(
-        seconds, SHIPPED, rival_seconds=raced[first.best], is_final=is_final, rival=first.best
+        seconds, multiples, rival_seconds=raced[first.best], is_final=is_final, rival=first.best
     )
 
 

@@ -4,7 +4,7 @@ several searches may share. What reads and writes it during a search is StoredCo
 docs/store.md."""
 
 from .connect import NO_STORE, VARIABLE, default_path, missing_folder, store_path
-from .database import CostStore
+from .database import CostStore, opened
 from .decision_row import DecisionKey, StoredDecision
 from .decisions import Decisions
 from .errors import (
@@ -19,6 +19,7 @@ from .errors import (
     StoreOlderError,
     StoreReadOnlyError,
 )
+from .foreseen import ForeseenCosts, ForeseenKey
 from .key import CostKey, Environment
 from .row import StoredCost
 from .stored_costs import StoredCosts
@@ -31,6 +32,8 @@ __all__ = [
     "DecisionKey",
     "Decisions",
     "Environment",
+    "ForeseenCosts",
+    "ForeseenKey",
     "StoreBusyError",
     "StoreCorruptError",
     "StoreError",
@@ -46,5 +49,6 @@ __all__ = [
     "StoredDecision",
     "default_path",
     "missing_folder",
+    "opened",
     "store_path",
 ]

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from .connect import connect
-from .errors import StoreReadOnlyError, reported
+from .connect import connect, store_path
+from .errors import StoreError, StoreReadOnlyError, reported
 from .key import CostKey
 from .row import COLUMNS, StoredCost
 from .schema import transaction
@@ -115,6 +115,22 @@ class CostStore(contextlib.AbstractContextManager):
     def _must_write(self) -> None:
         if self.is_read_only:
             raise StoreReadOnlyError(self.path, "the file is read-only")
+
+
+@contextlib.contextmanager
+def opened(option: str) -> Iterator[CostStore | None]:
+    """Open the store that the option `store` names for the block; None without one, and for the
+    default one that will not do, of which the search itself tells. StoreError for one that the user
+    named."""
+    path, is_named = store_path(option)
+    store = None
+    try:
+        store = CostStore(path) if path else None
+    except StoreError:
+        if is_named:
+            raise
+    with store or contextlib.nullcontext() as found:
+        yield found
 
 
 def _readable(values: tuple[Any, ...]) -> StoredCost | None:

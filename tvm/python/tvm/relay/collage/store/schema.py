@@ -16,7 +16,7 @@ from .row import message_of, was_unverified
 
 # In the file's header: "CLGe", so that other programs' SQLite files are told apart.
 APPLICATION_ID = 0x434C4765
-VERSION = 6
+VERSION = 7
 
 # Key columns first; they stand in the order of key.CostKey. Times are in seconds.
 CREATE = """
@@ -69,11 +69,30 @@ CREATE TABLE decision (
 )
 """
 
+# The columns of the key stand in the order of foreseen.ForeseenKey.
+CREATE_FORESEEN = """
+CREATE TABLE foreseen (
+  backend         TEXT NOT NULL,  -- as of a cost, and so the others of the key
+  backend_version TEXT NOT NULL,
+  target          TEXT NOT NULL,
+  device          TEXT NOT NULL,
+  cpu             TEXT NOT NULL,
+  threads         TEXT NOT NULL,
+  tvm             TEXT NOT NULL,
+  measuring       TEXT NOT NULL,  -- as of a candidate by itself
+  profiled        REAL NOT NULL,  -- seconds of a candidate's operators in its backend's profile
+  seconds         REAL NOT NULL,  -- its cost
+  PRIMARY KEY (backend, backend_version, target, device, cpu, threads, tvm, measuring, profiled,
+               seconds)
+) WITHOUT ROWID
+"""
+_TABLES = (CREATE, CREATE_DECISION, CREATE_FORESEEN)
+
 # Version -> what makes the next one of it. Version 1 did not know how long it had measured: its
 # rows count as measured in no time, so they answer only where the interval is narrow. Up to version
 # 2 seconds was always the median; up to version 3 nobody knew whether the machine was busy; up to
 # version 4 the message alone said that a cost was noisy or unverified (row.message_of). Up to
-# version 5 no decision was kept.
+# version 5 no decision was kept, and up to version 6 nothing of profiles.
 MIGRATIONS = {
     1: ("ALTER TABLE cost ADD COLUMN allowed_seconds REAL NOT NULL DEFAULT 0",),
     2: ("ALTER TABLE cost ADD COLUMN median REAL",),
@@ -84,6 +103,7 @@ MIGRATIONS = {
         "unverified = was_unverified(status, message) WHERE status = 'measured' AND message <> ''",
     ),
     5: (CREATE_DECISION,),
+    6: (CREATE_FORESEEN,),
 }
 
 
@@ -106,7 +126,7 @@ def check_version(connection: sqlite3.Connection, path: os.PathLike[str], writab
         # Another process may have been faster.
         while not _is_current(connection, path):
             version = _pragma(connection, "user_version")
-            for statement in MIGRATIONS[version] if version else (CREATE, CREATE_DECISION):
+            for statement in MIGRATIONS[version] if version else _TABLES:
                 connection.execute(statement)
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute(f"PRAGMA user_version = {version + 1 if version else VERSION}")

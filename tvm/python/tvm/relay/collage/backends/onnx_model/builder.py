@@ -15,6 +15,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -238,11 +239,9 @@ class GraphBuilder:
         domains = dict(each for node in needed for each in node.attrs.get("others", ()))
         opsets = [helper.make_opsetid(*each) for each in [("", opset), *domains.items()]]
         model = helper.make_model(graph, opset_imports=opsets)
-        # Each is copied on its way into the model, so once.
-        weights = model.graph.initializer
         for name, array in self._constants.items():
             if name in used:
-                weights.append(numpy_helper.from_array(array, name))
+                _add_weight(model.graph, name, array)
         model.ir_version = max(IR_VERSION, helper.find_min_ir_version_for(opsets, True))
         return model
 
@@ -258,6 +257,18 @@ def _key(array: np.ndarray, content: np.ndarray) -> tuple:
     """Return a key that is equal for arrays of equal elements, bit for bit."""
     digest = hashlib.sha256(content).digest()  # type: ignore[arg-type]
     return array.shape, str(array.dtype), content.size < array.size, digest
+
+
+def _add_weight(graph: onnx.GraphProto, name: str, array: np.ndarray) -> None:
+    """Add a constant to the model's graph, where it is filled: a tensor that is made apart is
+    copied."""
+    if array.dtype.kind not in "iuf" or sys.byteorder != "little":
+        graph.initializer.append(numpy_helper.from_array(array, name))
+        return
+    tensor = graph.initializer.add()
+    tensor.name, tensor.data_type = name, helper.np_dtype_to_tensor_dtype(array.dtype)
+    tensor.dims.extend(array.shape)
+    tensor.raw_data = array.tobytes()
 
 
 def _info(value: Any) -> onnx.ValueInfoProto:

@@ -16,6 +16,7 @@ import onnx
 from tvm import ir, relay
 
 from ...errors import UnsupportedOpError
+from ...exec.arrays import view_of
 from ...ops.onnx_session import PLAIN_DTYPES
 from ...relay_util.walk import evaluate, key_of, operator_calls
 from ..partition.flatten import static_type
@@ -96,14 +97,14 @@ class _Visitor:
             shape, dtype = self._static(argument.checked_type, "a constant")
             if math.prod(shape) > _SMALL:  # its values tell nothing, and copying weights takes long
                 return self.graph.constant(np.broadcast_to(np.zeros((), dtype), shape))
-            return self.graph.constant(argument.data.numpy())
+            return self.graph.constant(view_of(argument.data))
         if isinstance(argument, relay.Tuple):
             return tuple(map(self.operand, argument.fields))
         return self.input(argument.checked_type, "an operand")
 
     def __call__(self, expr: relay.Expr, values: list[Any]) -> Any:
         if isinstance(expr, relay.Constant):
-            return self.graph.constant(expr.data.numpy())
+            return self.graph.constant(view_of(expr.data))
         if not (isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)):
             kind = type(expr).__name__
             raise UnsupportedOpError(self._backend, kind, "not an op, a tuple or a constant")

@@ -21,6 +21,7 @@ from tvm import relay
 from tvm.relay.backend.executor_factory import GraphExecutorFactoryModule
 
 from ...compile.compiled_parts import constants_of
+from ...exec.arrays import view_of
 from ...relay_util.walk import nodes_of
 
 
@@ -63,7 +64,7 @@ class SharedWeights:
         return entry
 
     def _write(self, array: tvm.nd.NDArray) -> list[str]:
-        bits = np.ascontiguousarray(array.numpy())
+        bits = np.ascontiguousarray(view_of(array))
         digest = hashlib.sha256(f"{array.dtype} {bits.shape} ".encode())
         digest.update(bits.data)
         file = os.path.join(self._folder, f"{digest.hexdigest()}.npy")

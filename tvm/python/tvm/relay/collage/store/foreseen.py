@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The costs in a store's file that were measured beside profiles, of which multiples are learnt.
+
+Key: ForeseenKey, all that decides what a profile says of a cost; what was measured under another
+says nothing here. Test: store/test_foreseen.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from .database import CostStore
+
+Pair = tuple[float, float]  # seconds of a candidate's operators in a profile, and its cost's
+
+
+class ForeseenKey(NamedTuple):
+    """The key of a backend's pairs; meanings in schema.CREATE_FORESEEN."""
+
+    backend: str
+    backend_version: str
+    target: str
+    device: str
+    cpu: str
+    threads: str
+    tvm: str
+    measuring: str
+
+
+_KEY_IS = " AND ".join(f"{name} = ?" for name in ForeseenKey._fields)
+_SELECT = f"SELECT profiled, seconds FROM foreseen WHERE {_KEY_IS}"
+_COLUMNS = (*ForeseenKey._fields, "profiled", "seconds")
+_INSERT = (
+    f"INSERT OR IGNORE INTO foreseen ({', '.join(_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * len(_COLUMNS))})"
+)
+
+
+class ForeseenCosts:
+    """The pairs of an open store. Every method raises a StoreError when the file will not do."""
+
+    def __init__(self, store: CostStore) -> None:
+        self._store = store
+
+    def pairs(self, key: ForeseenKey) -> list[Pair]:
+        """Return the pairs with that key."""
+        found = self._store.query(_SELECT, key)
+        return [(float(profiled), float(seconds)) for profiled, seconds in found]
+
+    def add(self, key: ForeseenKey, pairs: Iterable[Pair]) -> int:
+        """Keep those pairs that are not there yet or, on errors, none; return how many."""
+        return self._store.change(_INSERT, ((*key, *pair) for pair in pairs))
