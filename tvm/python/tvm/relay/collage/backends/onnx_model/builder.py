@@ -50,6 +50,8 @@ _AXES_AS_INPUT = frozenset(
 )
 # What a node of the original model is called until the part is written.
 _OPAQUE = "collage.Opaque"
+# Bytes of a constant; most that are alike by chance, as shapes and scales, have fewer.
+_LARGE = 1 << 12
 
 
 @dataclasses.dataclass(frozen=True)
@@ -136,12 +138,10 @@ class GraphBuilder:
     def constant(self, array: Any) -> Value:
         """Add a constant (an array, or what numpy makes one of), or find it."""
         array = np.asarray(array)
-        content = _content(array)
-        key = _key(array, content)
+        key = _key(array)
         if key not in self._equal_constants:
             name = f"const_{len(self._constants)}"
-            # Row by row, as its model will have it: to lay out weights again takes long.
-            self._constants[name] = array if content.size < array.size else content
+            self._constants[name] = array
             self._equal_constants[key] = Value(name, array.shape, str(array.dtype))
         value = self._equal_constants[key]
         self._values[value.name] = value
@@ -246,17 +246,21 @@ class GraphBuilder:
         return model
 
 
-def _content(array: np.ndarray) -> np.ndarray:
-    """Return the elements row by row. A view that repeats one element stands for weights that
-    nobody looks at, and may be large: it has that one."""
+def _key(array: np.ndarray) -> tuple:
+    """Return a key that is equal for small arrays of equal elements, bit for bit, and for large
+    ones that lie in the same memory.
+
+    The graph keeps the memory of all that have a key. To lay out and hash weights in each step that
+    turns them takes longer than all else. A view that repeats one element stands for weights that
+    nobody looks at, and counts as that one.
+    """
+    kind = array.shape, str(array.dtype)
     is_repeated = array.ndim > 0 and not any(array.strides)
-    return np.asarray(array.reshape(-1)[:1] if is_repeated else array, order="C")
-
-
-def _key(array: np.ndarray, content: np.ndarray) -> tuple:
-    """Return a key that is equal for arrays of equal elements, bit for bit."""
+    if array.nbytes > _LARGE and not is_repeated:
+        return *kind, array.strides, array.__array_interface__["data"][0]
+    content = np.ascontiguousarray(array.reshape(-1)[:1] if is_repeated else array)
     digest = hashlib.sha256(content).digest()  # type: ignore[arg-type]
-    return array.shape, str(array.dtype), content.size < array.size, digest
+    return *kind, is_repeated, digest
 
 
 def _add_weight(graph: onnx.GraphProto, name: str, array: np.ndarray) -> None:

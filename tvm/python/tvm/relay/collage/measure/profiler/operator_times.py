@@ -34,9 +34,10 @@ from ...relay_util.external import TVM_BACKEND
 from ..weights_apart import WeightsApart
 from .plan_kernels import PlanCalls, PlanKernel
 
-# Of the executor's runs, the first of which are not kept; a part's own profile has as many.
-_WARM_UPS = 2
-_LEAST_RUNS, _MOST_RUNS = 5, 50
+# Of the executor's runs, the first of which are not kept; a part's own profile has as many. Of a
+# plan that takes long they are fewer, as many as fit the budget or the least.
+_WARM_UPS, _LEAST_WARM_UPS = 2, 1
+_USUAL_RUNS, _LEAST_RUNS, _MOST_RUNS = 5, 2, 50
 # As the runtime modules of parts name calls (partition/step_times.h).
 _CALL = re.compile(r"(?<![A-Za-z0-9])call_(\d+)(?![0-9])")
 
@@ -129,19 +130,23 @@ class _ProfiledRun:
         for part in self._parts.values():
             if part.implements_function("keep_model"):  # else it has none once it has run
                 part["keep_model"]()
-        self._graph = json.loads(factory["get_graph_json"]())["nodes"]
+        self._all = json.loads(factory["get_graph_json"]())
+        self._graph = self._all["nodes"]
         self._kernels = _by_step(self._graph, plan.kernels, self._parts)
         self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
         weights.give_to_executor(self._executor)
         set_inputs(self._executor, random_inputs(build["inputs"], seed))
-        self.whole, self._seconds, self._runs = self._timed(budget_seconds / 2)
+        self.whole, self._runs, self._budget_seconds = 0.0, _USUAL_RUNS, budget_seconds / 2
+        self._seconds: list[float] = []  # of each step; of none where one part is all of the plan
+        if len(self._kernels) > 1:
+            self._time_runs()
 
     def seconds_by_node(self) -> dict[int, float]:
         """Return the seconds of each call in a kernel. ValueError where none is known."""
         found: defaultdict[int, float] = defaultdict(float)
         waiting = 0.0  # of kernels in which no pass has left a call that is known
         for step, kernel in self._kernels.items():
-            waiting += self._seconds[step]
+            waiting += self._seconds[step] if self._seconds else 0.0
             if any(node in self._calls for node in kernel.nodes):
                 for node, seconds in self._shares(step, kernel, waiting).items():
                     found[node] += seconds
@@ -154,8 +159,14 @@ class _ProfiledRun:
     def _shares(self, step: int, kernel: PlanKernel, seconds: float) -> dict[int, float]:
         """Return what a step's operators take of its seconds."""
         nodes = sorted({node for node in kernel.nodes if node in self._calls})
-        times = self._inside(step, kernel) if len(nodes) > 1 else []
+        times = self._inside(step, kernel) if len(nodes) > 1 or not self._seconds else []
         total = sum(each.seconds for each in times)
+        # To run all of a plan that tells of itself would have its library read the model twice.
+        if not self._seconds and total > 0:
+            self.whole = seconds = total
+        elif not self._seconds:
+            self._time_runs()
+            seconds = self._seconds[step]
         if total <= 0:
             times, total = [KernelTime((nodes[-1],), 1.0)], 1.0
         scaled = [KernelTime(each.nodes, each.seconds * seconds / total) for each in times]
@@ -183,39 +194,44 @@ class _ProfiledRun:
         return times
 
     def _tensors(self, step: int) -> list[Any]:
-        """Return copies of what a step reads, as the steps before it compute that, and of what it
-        writes."""
+        """Return copies of what a step reads, as the steps before it compute that, and tensors of
+        what it writes."""
         node = self._graph[step]
         read = [(source, place) for source, place, _ in node["inputs"]]
-        written = [(step, place) for place in range(int(node["attrs"]["num_outputs"]))]
         copies = {}
         # In their order, as the executor gives what the last step that ran has written.
-        for maker, place in sorted({*read, *written}):
+        for maker, place in sorted({*read}):
             self._executor["execute_node"](maker)
             array = self._executor["get_node_output"](maker, place)
             copies[maker, place] = array.copyto(array.device)
-        return [copies[each] for each in (*read, *written)]
+        first, known = self._all["node_row_ptr"][step], self._all["attrs"]
+        places = range(first, first + int(node["attrs"]["num_outputs"]))
+        written = [tvm.nd.empty(known["shape"][1][k], known["dltype"][1][k]) for k in places]
+        return [*(copies[each] for each in read), *written]
 
-    def _timed(self, budget_seconds: float) -> tuple[float, list[float], int]:
-        """Return the median seconds of a run and of each step, and of how many runs."""
+    def _time_runs(self) -> None:
+        """Note the median seconds of a run and of each step, and of how many runs."""
         execute, clock = self._executor["execute_node"], time.perf_counter
         samples: list[list[float]] = []
-        end = clock() + budget_seconds
-        while len(samples) < _WARM_UPS + _LEAST_RUNS or (
-            clock() < end and len(samples) < _WARM_UPS + _MOST_RUNS
+        began = clock()
+        warm_ups, least = _WARM_UPS, _USUAL_RUNS
+        while len(samples) < warm_ups + least or (
+            clock() < began + self._budget_seconds and len(samples) < warm_ups + _MOST_RUNS
         ):
+            if len(samples) == _LEAST_WARM_UPS and clock() > began + self._budget_seconds:
+                warm_ups, least = _LEAST_WARM_UPS, _LEAST_RUNS
             marks = [clock()]
             for step in range(len(self._graph)):
                 execute(step)
                 marks.append(clock())
             samples.append([after - before for before, after in zip(marks, marks[1:])])
-        kept = samples[_WARM_UPS:]
+        kept = samples[warm_ups:]
         medians = [statistics.median(each) for each in zip(*kept, strict=True)]
         idle = [medians[step] for step in range(len(medians)) if step not in self._kernels]
         overhead = statistics.median(idle) if idle else 0.0
-        seconds = [max(each - overhead, 0.0) for each in medians]
         runs = [sum(sample) - overhead * len(sample) for sample in kept]
-        return max(statistics.median(runs), 0.0), seconds, len(kept)
+        self._seconds = [max(each - overhead, 0.0) for each in medians]
+        self.whole, self._runs = max(statistics.median(runs), 0.0), len(kept)
 
 
 def _by_step(
