@@ -73,7 +73,7 @@ from .tuning.from_options import given_records, shipped_of
 _FORESEEN_SECONDS = 30.0
 # Then each is measured for so long at most: by the guard, which runs whole plans, a cost that is
 # off loses time and no more. What is known to this share of a backend's time alone decides nothing.
-_ONE_COST_SECONDS, _ENOUGH_SHARE = 0.1, 0.002
+_ONE_COST_SECONDS, _ENOUGH_SHARE = 0.15, 0.001
 _logger = logging.getLogger(__name__)
 
 

@@ -34,21 +34,24 @@ class Stage:
 
     def __init__(self) -> None:
         self._model: Runnable | None = None
+        self._before = 0  # bytes that the process had before the opening
 
-    def open(self, factory: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Make the contestant and run it twice; returns the second run's seconds, its own and those
-        of the wall clock, and the most memory that the process took for all of it over what it
-        had."""
-        before = resident_bytes(os.getpid())
+    def open(self, factory: str, arguments: dict[str, Any]) -> None:
+        """Make the contestant and run it once, which does what is done once."""
+        self._before = resident_bytes(os.getpid())
         forget_peak()
         self._model = resolve(factory)(**arguments)
         self._model.run()
+
+    def probe(self) -> dict[str, Any]:
+        """Run the contestant again; return the seconds, its own and those of the wall clock, and
+        the most memory that the process took since the opening over what it had."""
         began = time.perf_counter()
         seconds = self._seconds(1)
         return {
             "seconds": seconds,
             "wall_seconds": time.perf_counter() - began,
-            "memory_bytes": max(0, peak_bytes() - before),
+            "memory_bytes": max(0, peak_bytes() - self._before),
         }
 
     def time(self, runs: int, number: int, warm_seconds: float) -> list[float]:

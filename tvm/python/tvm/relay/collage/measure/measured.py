@@ -159,11 +159,11 @@ class MeasuredCostEstimator:
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
 
     def measure_for(self, seconds: float, enough_seconds: float) -> None:
-        """Measure a candidate for so long at most, and no second time if it is noisy, from now on;
-        what is known to `enough_seconds` is known."""
+        """Measure a candidate for so long at most, from now on, and only until it is known to
+        `enough_seconds`."""
         budget = min(seconds, self.options.budget_seconds)
         self.options = dataclasses.replace(
-            self.options, budget_seconds=budget, enough_seconds=enough_seconds, noisy_retries=0
+            self.options, budget_seconds=budget, enough_seconds=enough_seconds
         )
         if self._store is not None:
             self._store.follow(self.options)
@@ -306,7 +306,8 @@ class MeasuredCostEstimator:
                 exact = reference_job(self.options, candidate, reference_of(library), exact=True)
                 self._pool.submit(exact, functools.partial(on_exact, job, reply))
                 return
-            if kept.is_noisy and retries > 0 and not is_lost:
+            is_open = kept.is_noisy and not kept.width <= self.options.enough_seconds
+            if is_open and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:

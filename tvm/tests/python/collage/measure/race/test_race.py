@@ -238,7 +238,7 @@ class FakeSpares:
     """Workers that say what a run took, and note what they were asked and what that may take."""
 
     def __init__(self, seconds, wall_seconds):
-        self.opened = {"seconds": seconds, "wall_seconds": wall_seconds, "memory_bytes": 0}
+        self.tried = {"seconds": seconds, "wall_seconds": wall_seconds, "memory_bytes": 0}
         self.pid, self.asked, self.allowed = os.getpid(), {}, {}
 
     def take(self, options):
@@ -247,11 +247,14 @@ class FakeSpares:
     def give(self, options, worker):
         pass
 
-    def call(self, command, arguments, seconds):
+    def send(self, command, arguments, seconds):
         self.asked[command], self.allowed[command] = arguments, seconds
+        self.sent = command
         if command == "outputs":
             np.savez(arguments["file"], output_0=np.zeros(1))
-        return Reply("ok", {"open": self.opened, "time": [1.0] * 3}.get(command))
+
+    def answer(self):
+        return Reply("ok", {"probe": self.tried, "time": [1.0] * 3}.get(self.sent))
 
 
 def test_a_request_may_take_so_many_times_what_its_runs_took_by_the_wall_clock():

@@ -40,6 +40,8 @@ RUNS_PER_WAKE = 3
 # contestant's data, and a scheduler may keep the threads of a process that has slept on one CPU
 # until they have been busy for some 50 ms (docs/measuring.md).
 WARM_SECONDS = 0.06
+# So many open their libraries at the same time, which takes seconds where weights are laid out.
+_OPENED_AT_ONCE = 2
 # A request may take this many times what its runs took at the opening, over the limit given.
 _SLOWER_THAN_FIRST = 5.0
 
@@ -164,19 +166,27 @@ class _Course:
         for name in list(self._workers):  # all start at the same time
             self._ask(name, "ping", {}, seconds=options.run_timeout)
         with make_scratch() as folder:
-            for i, contestant in enumerate(contestants):
-                if contestant.name in self._workers:
-                    self._open_one(contestant, os.path.join(folder, f"outputs_{i}.npz"))
+            files = {c.name: os.path.join(folder, f"{i}.npz") for i, c in enumerate(contestants)}
+            running = [each for each in contestants if each.name in self._workers]
+            for first in range(0, len(running), _OPENED_AT_ONCE):
+                several = running[first : first + _OPENED_AT_ONCE]
+                for each in several:
+                    request = {"factory": each.factory, "arguments": dict(each.arguments)}
+                    self._send(each.name, "open", request, seconds=self._options.open_timeout)
+                for each in several:
+                    self._answer(each.name, "open")
+                for each in several:
+                    if each.name in self._workers:
+                        self._try(each.name, files[each.name])
 
-    def _open_one(self, contestant: Contestant, file: str) -> None:
-        name = contestant.name
-        request = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
-        opened = self._ask(name, "open", request, seconds=self._options.open_timeout)
-        if opened is None:
+    def _try(self, name: str, file: str) -> None:
+        """Run one that is open, by itself, and have it give its outputs."""
+        tried = self._ask(name, "probe", {}, seconds=self._options.open_timeout)
+        if tried is None:
             return
-        self._run_seconds[name] = opened["wall_seconds"]
-        self.results[name].memory_bytes = opened["memory_bytes"]
-        seconds = max(opened["seconds"], 1e-7)
+        self._run_seconds[name] = tried["wall_seconds"]
+        self.results[name].memory_bytes = tried["memory_bytes"]
+        seconds = max(tried["seconds"], 1e-7)
         number = self._numbers[name] = max(1, math.ceil(self._options.sample_seconds / seconds))
         timed = (self._options.timed_seconds or math.inf) / (number * seconds)
         self._runs[name] = max(1, int(min(timed, self._options.runs)))
@@ -230,8 +240,16 @@ class _Course:
 
     def _ask(self, name: str, command: str, arguments: dict[str, Any], seconds: float) -> Any:
         """Return the value of a request, or None after noting the failure."""
+        self._send(name, command, arguments, seconds)
+        return self._answer(name, command)
+
+    def _send(self, name: str, command: str, arguments: dict[str, Any], seconds: float) -> None:
+        self._workers[name].send(command, arguments, seconds)
+
+    def _answer(self, name: str, command: str) -> Any:
+        """Return the value of the request that was sent, or None after noting the failure."""
         try:
-            reply = self._workers[name].call(command, arguments, seconds)
+            reply = self._workers[name].answer()
         except WorkerStartError as error:
             reply = Reply("died", message=str(error), fault=RESOURCES)
         if reply.outcome == "ok":
