@@ -71,9 +71,6 @@ from .tuning.from_options import given_records, shipped_of
 
 # So long are costs asked for that profiles foresee: half of what a user waits for.
 _FORESEEN_SECONDS = 30.0
-# Then each is measured for so long at most: by the guard, which runs whole plans, a cost that is
-# off loses time and no more. What is known to this share of a backend's time alone decides nothing.
-_ONE_COST_SECONDS, _ENOUGH_SHARE = 0.15, 0.001
 _logger = logging.getLogger(__name__)
 
 
@@ -250,8 +247,6 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
                 profiles = profiles_of(request, first, session, relearnt.multiples())
             if profiles:
                 first = first.without(slow_plans(request, first, profiles))
-                enough = _ENOUGH_SHARE * profiles.rival_seconds
-                session.estimator.measure_for(_ONE_COST_SECONDS, enough)
             if profiles is None and options.searching.effort == Effort.QUICK and first.best:
                 found = OpLevel(request.prepared, request.records)
             else:

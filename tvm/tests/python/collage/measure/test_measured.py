@@ -196,21 +196,6 @@ def test_noisy_candidates_are_measured_again(tmp_path, runs, retries, seconds):
     assert len((tmp_path / "counter").read_text()) == min(len(runs), retries + 1)
 
 
-def test_costs_can_be_measured_in_less_time_from_some_moment_on(tmp_path):
-    counts = [tmp_path / "before", tmp_path / "after"]
-    first, second = (fake_candidate(each.name, [BUSY, CALM], counter=str(each)) for each in counts)
-    with measure.MeasuredCostEstimator(fake_options(workers=1, budget_seconds=0.2)) as estimator:
-        (before,) = estimator.estimate([first])
-        estimator.measure_for(0.1, enough_seconds=5.0)
-        again, after = estimator.estimate([first, second])
-        how = estimator.options
-        estimator.measure_for(0.5, enough_seconds=5.0)
-        assert estimator.options.budget_seconds == 0.1, "never longer than was asked for"
-    assert (how.budget_seconds, how.enough_seconds) == (0.1, 5.0)
-    assert before == again and not before.is_noisy and after.is_noisy
-    assert [len(each.read_text()) for each in counts] == [2, 1]
-
-
 class LosesRepeats(LocalRunner):
     """Its device is lost whenever a candidate is measured again."""
 

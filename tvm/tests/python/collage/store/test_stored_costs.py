@@ -186,17 +186,6 @@ def test_a_hasty_measurement_does_not_serve_a_careful_search(path, samples, befo
     assert missed == ({} if is_hit else {"measured with less time": 1})
 
 
-def test_a_cost_that_was_known_well_enough_for_one_search_does_not_serve_a_careful_one(path):
-    batch = [fake_candidate("a", run=[WIDE] * 2, counter=str(path) + ".counter")]
-    for _ in range(2):
-        with estimator(path) as hasty:
-            hasty.measure_for(0.3, enough_seconds=0.2)  # the interval is 0.1 s wide
-            hasty.estimate(batch)
-    assert (hasty.stored, hasty.misses) == (1, 0)
-    missed, _ = reasons(path, batch)
-    assert missed == {"measured with less time": 1}
-
-
 def test_costs_of_a_backend_without_version_are_not_kept(path):
     for _ in range(2):
         missed, _ = reasons(path, [fake_candidate("a")], version=None)

@@ -185,11 +185,6 @@ class Cost(_OfStatus):
             return math.inf
         return (self.high - self.low) / median
 
-    @property
-    def width(self) -> float:
-        """Return the full width of the interval in seconds; infinite where there is none."""
-        return math.inf if self.low is None or self.high is None else self.high - self.low
-
     def with_remark(self, remark: str) -> Cost:
         """Return it with that added to its message."""
         return dataclasses.replace(self, message="; ".join(filter(None, (self.message, remark))))

@@ -158,16 +158,6 @@ class MeasuredCostEstimator:
             return [None] * len(trials)
         return self._store.look_up(trials, functools.cache(self.runner.is_quiet))
 
-    def measure_for(self, seconds: float, enough_seconds: float) -> None:
-        """Measure a candidate for so long at most, from now on, and only until it is known to
-        `enough_seconds`."""
-        budget = min(seconds, self.options.budget_seconds)
-        self.options = dataclasses.replace(
-            self.options, budget_seconds=budget, enough_seconds=enough_seconds
-        )
-        if self._store is not None:
-            self._store.follow(self.options)
-
     def known(self, candidates: Sequence[CandidateModule]) -> list[Cost | None]:
         """Return the costs that need no measuring, None for the others."""
         stored = self.look_up(candidates)
@@ -306,8 +296,7 @@ class MeasuredCostEstimator:
                 exact = reference_job(self.options, candidate, reference_of(library), exact=True)
                 self._pool.submit(exact, functools.partial(on_exact, job, reply))
                 return
-            is_open = kept.is_noisy and not kept.width <= self.options.enough_seconds
-            if is_open and retries > 0 and not is_lost:
+            if kept.is_noisy and retries > 0 and not is_lost:
                 retries -= 1
                 self.runner.submit(job, lambda reply: on_measured(job, reply))
             else:

@@ -20,11 +20,9 @@ class MeasureOptions:
     build_timeout, run_timeout: seconds for one candidate. startup_timeout: for a worker's start.
     budget_seconds: timed seconds for one candidate at most. interval_width: measuring ends before
     that when the median's 95 % interval is this fraction of it, or three times this fraction for a
-    backend with threads of its own. enough_seconds: or when it is so wide at most, whatever it is
-    the interval of; such a cost serves nobody who asks for more. sample_seconds: a timing spans at
-    least this long (short candidates run several times in it). seed: of weights and inputs.
-    compiler: C++ compiler that links what was built, for another CPU than this one; empty for the
-    usual one.
+    backend with threads of its own. sample_seconds: a timing spans at least this long (short
+    candidates run several times in it). seed: of weights and inputs. compiler: C++ compiler that
+    links what was built, for another CPU than this one; empty for the usual one.
     network_bytes: what the network touches between two runs of a part (footprint.bytes_in_turn),
     as much as caches hold where no network is known.
     memory_limit_bytes: what a worker may hold in memory, 0 for four fifths of the machine's. batch:
@@ -43,7 +41,6 @@ class MeasureOptions:
     startup_timeout: float = 120.0
     budget_seconds: float = 0.3
     interval_width: float = 0.03
-    enough_seconds: float = 0.0
     sample_seconds: float = 2e-3
     seed: int = 0
     compiler: str = ""

@@ -11,7 +11,6 @@ from typing import Protocol
 
 from ..candidate.candidate import CandidateModule
 from ..costs.cost import Cost
-from .options import MeasureOptions
 
 
 class Stored(Protocol):
@@ -48,8 +47,6 @@ class KeptCosts(Protocol):
     ) -> list[Cost | None]: ...
 
     def keep(self, candidate: Stored, cost: Cost) -> None: ...
-
-    def follow(self, options: MeasureOptions) -> None: ...
 
     def close(self) -> None: ...
 

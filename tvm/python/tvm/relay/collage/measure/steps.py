@@ -58,7 +58,6 @@ def measure_job(
         budget_seconds=options.budget_seconds,
         interval_width=options.interval_width,
         sample_seconds=options.sample_seconds,
-        enough_seconds=options.enough_seconds,
         split_borders=candidate.backend == TVM_BACKEND,
         has_own_threads=has_own_threads(candidate.backend),
         why_unavailable=path_of(why_not_here),

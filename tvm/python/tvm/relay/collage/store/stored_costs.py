@@ -88,23 +88,15 @@ class StoredCosts:
         key = self._keys.of(candidate)
         if key is None or self._store.is_read_only:
             return
-        if cost.status == CostStatus.TIMEOUT:
-            allowed = self._limit()
-        elif cost.width <= self._options.enough_seconds:  # it may have ended long before
-            allowed = 0.0
-        else:
-            allowed = self._options.budget_seconds
+        allowed = (
+            self._limit() if cost.status == CostStatus.TIMEOUT else self._options.budget_seconds
+        )
         self._waiting[key] = StoredCost(
             key, cost, now(), label=candidate.label, allowed_seconds=allowed
         )
         if not self._is_resting:
             with phase("store"):
                 self._write()
-
-    def follow(self, options: MeasureOptions) -> None:
-        """Have costs serve that were measured with the care of these options, from now on, which
-        measure the same."""
-        self._options = options
 
     def close(self) -> None:
         """Write what waits, or say what is not kept, and close the file."""
@@ -149,10 +141,7 @@ class StoredCosts:
             return MEASURED_BUSY
         if row.cost.status == CostStatus.TIMEOUT:
             return None if row.allowed_seconds >= self._limit() else LESS_CARE
-        is_narrow = (
-            row.cost.spread <= self._options.interval_width
-            or row.cost.width <= self._options.enough_seconds
-        )
+        is_narrow = row.cost.spread <= self._options.interval_width
         is_enough = row.allowed_seconds >= self._options.budget_seconds
         return None if row.cost.is_failure or is_narrow or is_enough else LESS_CARE
 

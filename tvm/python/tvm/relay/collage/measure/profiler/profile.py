@@ -45,7 +45,6 @@ class Timing:
     budget_seconds: float
     interval_width: float  # at which timing ends before its budget
     sample_seconds: float
-    enough_seconds: float = 0.0  # or when the interval is so wide at most
     split_borders: bool = False  # layout transforms at its borders are timed apart
     has_own_threads: bool = False  # other ones than TVM's compute, which have to wake
     # "module:function" that tells why its backend cannot run here any more; "" for TVM's own
@@ -104,7 +103,6 @@ def measure_library(
                 how.budget_seconds,
                 how.interval_width * (_WAKING if how.has_own_threads else 1.0),
                 sample_seconds=how.sample_seconds,
-                enough_seconds=how.enough_seconds,
                 most_runs=_MOST_RUNS if in_network is run else MOST_TURNS,
             )
         whole = _stdlib.median(samples)
@@ -134,13 +132,11 @@ def sample_until_narrow(
     budget_seconds: float,
     interval_width: float,
     sample_seconds: float,
-    enough_seconds: float = 0.0,
     most_runs: int = _MOST_RUNS,
 ) -> list[float]:
     """Return samples of `run(number, repeat)`, which times `repeat` samples of `number` runs each
-    and answers seconds per run, until the median's interval is narrow, by its share or by
-    `enough_seconds`, or the budget is spent, also by what runs beside them. `number` is `most_runs`
-    at most.
+    and answers seconds per run, until the median's interval is narrow or the budget is spent, also
+    by what runs beside them. `number` is `most_runs` at most.
 
     The first runs warm caches and lazy initialisation up and are not kept. At least MIN_SAMPLES
     samples are taken even when they overrun the budget.
@@ -161,6 +157,5 @@ def sample_until_narrow(
         # a clock that stands still or runs wild must not make a loop without end
         if spent >= budget_seconds or not spent > 0 or len(samples) >= 1000:
             return samples
-        interval = median_interval(samples)
-        if is_narrow(interval, interval_width) or interval.high - interval.low <= enough_seconds:
+        if is_narrow(median_interval(samples), interval_width):
             return samples
