@@ -123,8 +123,7 @@ class OnnxModelModuleNode final : public ModuleNode {
       });
     }
     if (name == "get_constants") {
-      return PackedFunc(
-          [this, self](TVMArgs, TVMRetValue* rv) { *rv = Array<NDArray>{Bytes()}; });
+      return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) { *rv = Array<NDArray>{Bytes()}; });
     }
     if (name == "without_constants") {
       return PackedFunc([this, self](TVMArgs, TVMRetValue* rv) {
