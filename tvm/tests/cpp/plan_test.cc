@@ -293,6 +293,38 @@ TEST_CASE("plan: the search ends when no plan can be faster than the rival by wh
   }
 }
 
+TEST_CASE("plan: of many costs those that are foreseen to be the highest are asked for first") {
+  std::string text = "x:var", each;
+  TableBackends::Table costs;
+  for (int k = 0; k < 30; ++k) {
+    const std::string name = "n" + std::to_string(k);
+    const std::string before = k > 0 ? "n" + std::to_string(k - 1) : "x";
+    text += "; " + name + "=op" + std::to_string(k) + "(" + before + ")";
+    each += (k > 0 ? " | " : "") + name;
+    costs["tvm: " + name] = 1 + k;
+  }
+  const NamedGraph g = G(text);
+  TableBackends backends(g, Specs(g, "", each), costs);
+  backends.foreseen = costs;
+  SUBCASE("and the others where these may be part of a plan that wins") {
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK(plan.cost_counts.rounds > 1);
+    CHECK(backends.asked.size() == 30);
+    CHECK(plan.seconds == 30 * 31 / 2);
+    for (size_t k = 1; k < 24; ++k) {
+      CHECK(costs[backends.asked[k]] < costs[backends.asked[k - 1]]);
+    }
+  }
+  SUBCASE("and the others not at all where these show that none wins") {
+    backends.foreseen["tvm: n20"] = 5;
+    backends.rival_seconds = 460;
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK(plan.is_beaten);
+    CHECK(plan.cost_counts.rounds == 1);
+    CHECK(backends.asked.size() == 24);
+  }
+}
+
 TEST_CASE("plan: where what is foreseen is final no cost is asked for") {
   const NamedGraph g = G(kChain);
   TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"), {});

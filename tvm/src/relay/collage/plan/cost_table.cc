@@ -8,6 +8,12 @@
 #include "../rules/work_estimate.h"
 
 namespace tvm::collage {
+namespace {
+
+// A batch that keeps several workers busy for some seconds.
+constexpr size_t kAskedAtOnce = 24;
+
+}  // namespace
 
 CostTable::CostTable(const DataflowGraph& graph, const Backends& backends,
                      const std::vector<CandidatePartition>& candidates)
@@ -181,6 +187,14 @@ IndexSet CostTable::SinglesOfTvm() const {
 
 bool CostTable::IsSingle(int id) const {
   return NumOpCalls(graph_, candidates_[id].sub_graph) <= 1;
+}
+
+std::vector<int> CostTable::FirstToAsk(std::vector<int> needed) const {
+  if (likely_seconds_.empty() || needed.size() <= kAskedAtOnce) return needed;
+  std::stable_sort(needed.begin(), needed.end(),
+                   [&](int a, int b) { return likely_seconds_[a] > likely_seconds_[b]; });
+  needed.resize(kAskedAtOnce);
+  return needed;
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {

@@ -64,6 +64,9 @@ class CostTable {
   // Takes candidates of unknown cost from the search, but for TVM's single operators, and other
   // backends' where TVM has none: with these each node can still have a cost.
   void GiveUpUnknown(CoverSearch* search);
+  // Of these the ones that are foreseen to cost the most, if they are many: the answers may show
+  // that the others are not needed. All of them where nothing is foreseen.
+  std::vector<int> FirstToAsk(std::vector<int> needed) const;
   // Asks, and tells the search whatever is then known.
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 

@@ -105,7 +105,7 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
       costs->GiveUpUnknown(search);
       has_given_up = true;  // what is asked for from here on is needed
     } else {
-      costs->Estimate(search, step.needed);
+      costs->Estimate(search, costs->FirstToAsk(step.needed));
     }
     clock->Enter("search");
     step = search->Step();
