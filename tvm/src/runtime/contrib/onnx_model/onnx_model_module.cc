@@ -5,11 +5,11 @@
 // nothing else computes)`, a spec being "float32 1 3 224 224". The model holds its weights, so the
 // module asks TVM for no constants. The library is opened, and the model made ready, at the first
 // run. Then a module that was loaded drops its copy of the model, as the library has one: nothing
-// that TVM loaded from a file can be saved again, or profiled: profile(runs, inputs..., outputs...)
-// makes an engine of its own, which times its steps, and gives what the library tells of them.
-// without_constants() gives a module that lacks the model, whose bytes are the one element of
-// get_constants(): they are handed to that module's __init_<symbol>, before it runs.
-// Test: backends/onnx_model/test_backend.py.
+// that TVM loaded from a file can be saved again, nor profiled unless keep_model() was called
+// before: profile(runs, inputs..., outputs...) makes an engine of its own, which times its steps,
+// and gives what the library tells of them. without_constants() gives a module that lacks the
+// model, whose bytes are the one element of get_constants(): they are handed to that module's
+// __init_<symbol>, before it runs. Test: backends/onnx_model/test_backend.py.
 #include <dmlc/memory_io.h>
 #include <tvm/runtime/container/array.h>
 #include <tvm/runtime/container/string.h>
@@ -18,6 +18,7 @@
 #include <tvm/runtime/ndarray.h>
 #include <tvm/runtime/packed_func.h>
 #include <tvm/runtime/registry.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <memory>
@@ -89,6 +90,12 @@ class OnnxModelModuleNode final : public ModuleNode {
     model_.outputs = SpecsFromTexts(outputs_);
     model_.threads = threads;
     GetEngineKind(library_);  // throws for an unknown one
+  }
+
+  // A fork has none of the threads that the end of an engine waits for, so it leaves those that it
+  // did not make.
+  ~OnnxModelModuleNode() final {
+    if (engine_ && maker_ != getpid()) static_cast<void>(engine_.release());
   }
 
   const char* type_key() const final { return kTypeKey; }
@@ -189,6 +196,7 @@ class OnnxModelModuleNode final : public ModuleNode {
                  << "__init_" << model_.symbol << " takes";
     }
     engine_ = GetEngineKind(library_).create(model_, NumThreads());
+    maker_ = getpid();
     if (is_loaded_ && !is_kept_) std::string().swap(model_.bytes);
     ready_.store(true, std::memory_order_release);
   }
@@ -276,6 +284,7 @@ class OnnxModelModuleNode final : public ModuleNode {
   bool is_kept_ = false;   // although it was loaded
   std::atomic<bool> ready_{false};
   std::unique_ptr<Engine> engine_;
+  pid_t maker_ = 0;  // the process whose engine it is
 };
 
 std::vector<std::string> Texts(const Array<String>& strings) {

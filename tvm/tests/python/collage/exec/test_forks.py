@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks in forks: each has its reply, whatever the others do."""
 
+import gc
 import math
 import os
 import signal
@@ -34,6 +35,29 @@ def test_values_come_back_in_turn_and_nothing_changes_here():
     found = run_in_forks(tasks, lambda left: 10.0 * left, lambda *step: told.append(step))
     assert [(name, reply.value) for name, reply in found.items()] == [("a", [1, "x"]), ("b", 1)]
     assert seen == [] and told == [("a", 0), ("b", 1)]
+
+
+class Told:
+    """In a circle, which only a collection of garbage ends, and writes a file at its end."""
+
+    def __init__(self, file):
+        self._file, self.itself = file, self
+
+    def __del__(self):
+        self._file.touch()
+
+
+def test_a_fork_leaves_the_garbage_of_its_parent(tmp_path):
+    """A session's end waits for threads, which a fork has none of."""
+    gc.disable()
+    try:
+        Told(tmp_path / "ended")
+        assert replies(a=lambda: gc.collect() and None or True)["a"] == ("ok", True)
+        assert not (tmp_path / "ended").exists()
+    finally:
+        gc.enable()
+    gc.collect()
+    assert (tmp_path / "ended").exists()
 
 
 def test_an_exception_is_an_answer():

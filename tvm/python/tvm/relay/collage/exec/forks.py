@@ -9,6 +9,7 @@ it makes it leaves in files; what it answers is JSON. Our thread pool launches i
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import selectors
@@ -140,6 +141,7 @@ def _fork(tasks: Mapping[str, Task]) -> Iterator[_Fork]:
         if child:
             os.close(its)
     if child == 0:
+        gc.freeze()  # garbage from here may wait, as it ends, for threads that a fork lacks
         try:
             os.setsid()  # Ctrl-C is the driver's, and those that it starts end with it
             die_with_parent(parent)

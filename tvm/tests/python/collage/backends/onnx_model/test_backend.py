@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ from tvm.relay.collage.backends import (
     get_backend,
     greedy_partition,
 )
+from tvm.relay.collage.exec.forks import run_in_forks
 from tvm.relay.collage.measure import deployable_module
 from tvm.relay.collage.ops.onnx_session import PLAIN_DTYPES
 from tvm.relay.collage.relay_util.external import mark_lone_part, on_one_thread
@@ -322,6 +324,17 @@ def library(net, tmp_path_factory):
         return path
 
     return make
+
+
+def test_a_fork_lets_go_of_a_model_that_has_run_before_it(backend, net, library):
+    """A session's end waits for its threads, which are not in the fork."""
+    _, inputs, wanted = net
+    held = [tvm.runtime.load_module(library(backend, mark_lone_part))]
+    assert_close(run(held[0], inputs), wanted)
+    time.sleep(0.5)  # until its threads sleep
+    reply = run_in_forks({"drop": lambda: held.clear() or True}, lambda _: 20.0)["drop"]
+    assert (reply.outcome, reply.value) == ("ok", True)
+    assert_close(run(held[0], inputs), wanted)
 
 
 def test_a_loaded_model_is_in_memory_once(backend, net, library):
