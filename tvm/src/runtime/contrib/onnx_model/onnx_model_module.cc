@@ -95,7 +95,8 @@ class OnnxModelModuleNode final : public ModuleNode {
   // A fork has none of the threads that the end of an engine waits for, so it leaves those that it
   // did not make.
   ~OnnxModelModuleNode() final {
-    if (engine_ && maker_ != getpid()) static_cast<void>(engine_.release());
+    if (!engine_ || maker_ == getpid()) return;
+    [[maybe_unused]] const Engine* left = engine_.release();
   }
 
   const char* type_key() const final { return kTypeKey; }
