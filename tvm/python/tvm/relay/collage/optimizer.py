@@ -234,15 +234,10 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             options.session, targets.external, request.prepared, limit=request.limit
         )
         session = held.enter_context(means)
-        relearnt = Relearnt(
-            options.storing.file,
-            targets.host,
-            [target.kind.name for target in targets.external],
-            session.estimator.options,
-        )
+        relearnt = _relearnt(request, session) if _is_foreseen(request) else None
         profiles = None
         try:
-            if _is_foreseen(request):
+            if relearnt:
                 first = with_tvm_alone(request, first, first_end_to_end(request, default_workers()))
                 profiles = profiles_of(request, first, session, relearnt.multiples())
             if profiles:
@@ -257,7 +252,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             )
             counts = session.estimator.counts()
             found = OpLevel(request.prepared, request.records, counts=counts, is_cut=True)
-        if profiles:
+        if relearnt and profiles:
             relearnt.keep(pairs_of(found.reports, profiles))
         first = first.without(beaten_plans(request, first, found))
         plans.machine = session.runner.machine()
@@ -287,6 +282,15 @@ def _is_foreseen(request: Request) -> bool:
     tunes = options.tuning.tries() or options.tuning.shipped
     is_searched = options.graph_searching.enabled
     return options.searching.effort != Effort.EXHAUSTIVE and not (tunes or is_searched)
+
+
+def _relearnt(request: Request, session: Session) -> Relearnt:
+    """Return the multiples of profiles that this machine's store knows."""
+    targets = request.targets
+    backends = [target.kind.name for target in targets.external]
+    return Relearnt(
+        request.options.storing.file, targets.host, backends, how=session.estimator.options
+    )
 
 
 def _compared(request: Request, original: Any) -> Request:

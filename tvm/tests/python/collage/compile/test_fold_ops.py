@@ -10,7 +10,8 @@ import pytest
 import tvm
 from tvm import relay
 from tvm.relay.collage.compile.fold import fold_constants
-from tvm.relay.collage.compile.fold_ops import EVALUATORS, PLAIN_DTYPES
+from tvm.relay.collage.compile.fold_ops import EVALUATORS
+from tvm.relay.collage.exec.arrays import PLAIN_DTYPES
 
 DTYPES = sorted(PLAIN_DTYPES)
 # One of each width, and what is no plain number.

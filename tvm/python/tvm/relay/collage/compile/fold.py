@@ -20,6 +20,7 @@ import numpy as np
 import tvm
 from tvm import relay
 
+from ..exec.arrays import PLAIN_DTYPES
 from ..relay_util.walk import (
     children_of,
     is_open_function,
@@ -28,7 +29,7 @@ from ..relay_util.walk import (
     rebuild,
     static_shape,
 )
-from .fold_ops import EVALUATORS, PLAIN_DTYPES, Value
+from .fold_ops import EVALUATORS, Value
 
 _LOG = logging.getLogger(__name__)
 # An array, a Constant not yet looked into, or a tuple of these.

@@ -28,12 +28,6 @@ from .layout import transform_layout, transform_loops
 Value = np.ndarray | tuple
 Evaluator = Callable[[Any, Sequence[Any], Any], Value | None]
 
-# Types that numpy and TVM hold alike in memory.
-PLAIN_DTYPES = frozenset(
-    ["bool", "float16", "float32", "float64"]
-    + [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
-)
-
 
 def _to_shape(function: Callable) -> Evaluator:
     """Return the evaluator of an array's function that only its result's shape is given to."""

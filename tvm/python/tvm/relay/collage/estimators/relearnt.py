@@ -41,7 +41,7 @@ class Relearnt:
         versions = {name: stored_version(name) for name in (TVM_BACKEND, *backends)}
         # What has no version may be another one next time.
         self._keys = {
-            name: ForeseenKey(name, version, str(host), **here._asdict())
+            name: ForeseenKey(name, version, str(host), here)
             for name, version in versions.items()
             if version is not None
         }

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-# Types that DLPack hands to numpy.
-_NUMPYS = frozenset(
-    ["float16", "float32", "float64"]
+# Types of elements that numpy and TVM, onnxruntime and OpenVINO know, and hold alike in memory.
+PLAIN_DTYPES = frozenset(
+    ["bool", "float16", "float32", "float64"]
     + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
 )
 
@@ -46,9 +46,10 @@ def numbers_of(tensor: Tensor) -> np.ndarray:
 
 
 def view_of(tensor: Tensor) -> np.ndarray:
-    """Return what a tensor holds, which nobody may write: its own memory where numpy has its type,
-    a copy of its bits where not."""
-    return np.from_dlpack(tensor) if tensor.dtype in _NUMPYS else tensor.numpy()  # type: ignore
+    """Return what a tensor holds, which nobody may write: its own memory where TVM hands numpy its
+    type, as it does not bool, a copy of its bits where not."""
+    is_handed = tensor.dtype in PLAIN_DTYPES - {"bool"}
+    return np.from_dlpack(tensor) if is_handed else tensor.numpy()  # type: ignore
 
 
 def save_arrays(file: str | os.PathLike, arrays: Mapping[str, np.ndarray]) -> None:

@@ -8,11 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:  # whose import takes long
     from onnxruntime import InferenceSession, NodeArg
 
-# Types of elements that TVM, numpy, onnxruntime and OpenVINO know.
-PLAIN_DTYPES = frozenset(
-    ["bool", "float16", "float32", "float64"]
-    + [f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)]
-)
 # Types of tensors by onnxruntime's names of them, where those are not numpy's.
 _DTYPES = {"float": "float32", "double": "float64"}
 

@@ -24,20 +24,26 @@ from ..exec.time_limit import FIRST_ANSWER
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.race.comparison import ORIGINAL, Comparison
 from ..measure.race.race import RaceOptions
-from ..measure.race.rounds import EarlyEnd
 from ..messages.progress import best_so_far, steps, waiting
 from ..relay_util.walk import operator_calls
 from .graph_search import EndToEnd, GuardResult, GuardUnavailable, choose
 from .graph_search.decide import Limits, simplest_first
-from .graph_search.guard import TIMED_SECONDS, Libraries, raced_plans, why_unverified, with_equals
+from .graph_search.guard import (
+    CLEARLY_SLOWER,
+    TIMED_SECONDS,
+    Libraries,
+    raced_plans,
+    why_unverified,
+    with_equals,
+)
 from .graph_search.libraries import Linked, Scratch
 from .names import TVM_ALONE
 from .request import Request
 
 # Few rounds will do: the guard compares again what is near the best.
 ROUNDS = 4
-# Whoever takes more than so many times the fastest one's time in each of two rounds leaves.
-FAR_BEHIND = EarlyEnd(2, 1.25)
+# Whoever is slower than that leaves after two rounds of them.
+FAR_BEHIND = CLEARLY_SLOWER._replace(rounds=2)
 # Seconds for the builds once a plan is there. One that is given up is built again by the guard, and
 # has no profile by which the search could do without its costs.
 _PATIENCE = 15.0

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from .database import CostStore
+from .key import Environment
 
 Pair = tuple[float, float]  # seconds of a candidate's operators in a profile, and its cost's
 
@@ -21,16 +22,17 @@ class ForeseenKey(NamedTuple):
     backend: str
     backend_version: str
     target: str
-    device: str
-    cpu: str
-    threads: str
-    tvm: str
-    measuring: str
+    here: Environment
+
+    def values(self) -> tuple[str, ...]:
+        """Return the values in the order of the table's columns."""
+        return (self.backend, self.backend_version, self.target, *self.here)
 
 
-_KEY_IS = " AND ".join(f"{name} = ?" for name in ForeseenKey._fields)
+_KEY_COLUMNS = ("backend", "backend_version", "target", *Environment._fields)
+_KEY_IS = " AND ".join(f"{name} = ?" for name in _KEY_COLUMNS)
 _SELECT = f"SELECT profiled, seconds FROM foreseen WHERE {_KEY_IS}"
-_COLUMNS = (*ForeseenKey._fields, "profiled", "seconds")
+_COLUMNS = (*_KEY_COLUMNS, "profiled", "seconds")
 _INSERT = (
     f"INSERT OR IGNORE INTO foreseen ({', '.join(_COLUMNS)}) "
     f"VALUES ({', '.join('?' * len(_COLUMNS))})"
@@ -45,9 +47,9 @@ class ForeseenCosts:
 
     def pairs(self, key: ForeseenKey) -> list[Pair]:
         """Return the pairs with that key."""
-        found = self._store.query(_SELECT, key)
+        found = self._store.query(_SELECT, key.values())
         return [(float(profiled), float(seconds)) for profiled, seconds in found]
 
     def add(self, key: ForeseenKey, pairs: Iterable[Pair]) -> int:
         """Keep those pairs that are not there yet or, on errors, none; return how many."""
-        return self._store.change(_INSERT, ((*key, *pair) for pair in pairs))
+        return self._store.change(_INSERT, ((*key.values(), *pair) for pair in pairs))

@@ -69,7 +69,7 @@ CREATE TABLE decision (
 )
 """
 
-# The columns of the key stand in the order of foreseen.ForeseenKey.
+# The columns of the key stand in the order of foreseen.ForeseenKey and its Environment.
 CREATE_FORESEEN = """
 CREATE TABLE foreseen (
   backend         TEXT NOT NULL,  -- as of a cost, and so the others of the key

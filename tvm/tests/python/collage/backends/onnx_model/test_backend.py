@@ -30,9 +30,9 @@ from tvm.relay.collage.backends import (
     get_backend,
     greedy_partition,
 )
+from tvm.relay.collage.exec.arrays import PLAIN_DTYPES
 from tvm.relay.collage.exec.forks import run_in_forks
 from tvm.relay.collage.measure import deployable_module
-from tvm.relay.collage.ops.onnx_session import PLAIN_DTYPES
 from tvm.relay.collage.relay_util.external import mark_lone_part, on_one_thread
 
 NAMES = ("onnxruntime", "openvino")

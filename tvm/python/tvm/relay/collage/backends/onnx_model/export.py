@@ -16,8 +16,7 @@ import onnx
 from tvm import ir, relay
 
 from ...errors import UnsupportedOpError
-from ...exec.arrays import view_of
-from ...ops.onnx_session import PLAIN_DTYPES
+from ...exec.arrays import PLAIN_DTYPES, view_of
 from ...relay_util.walk import evaluate, key_of, operator_calls
 from ..partition.flatten import static_type
 from .builder import GraphBuilder, Value

@@ -4,8 +4,8 @@
 Each step of the graph executor is timed where it stands in the run, on what the steps before it
 have left in the caches; what a step takes that runs nothing is taken off. A part whose module has a
 function `profile` says how its time divides into that of its kernels, and `share_out` how theirs
-divides into that of operators. In any other part, and in TVM's kernels, operators share the time by
-their work.
+divides into that of operators; one that is all of the plan runs for that alone. In any other part,
+and in TVM's kernels, operators share the time by their work.
 
 Precondition: nothing else that needs the cores runs; the driver sees to that.
 Test: measure/profiler/test_operator_times.py.
@@ -200,7 +200,7 @@ class _ProfiledRun:
         read = [(source, place) for source, place, _ in node["inputs"]]
         copies = {}
         # In their order, as the executor gives what the last step that ran has written.
-        for maker, place in sorted({*read}):
+        for maker, place in sorted(set(read)):
             self._executor["execute_node"](maker)
             array = self._executor["get_node_output"](maker, place)
             copies[maker, place] = array.copyto(array.device)

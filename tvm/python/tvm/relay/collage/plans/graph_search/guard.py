@@ -35,7 +35,7 @@ _logger = logging.getLogger(__name__)
 # ship, and slow plans take most of a round. Six rounds tell how slow it is well enough to read.
 GIVE_UP_RATIO = 1.05
 # One that takes so many times the best one's seconds in each round leaves sooner.
-_CLEARLY_SLOWER = EarlyEnd(3, 1.25)
+CLEARLY_SLOWER = EarlyEnd(3, 1.25)
 # Long runs are timed for so long in a wake, at least once: they tell more in other rounds.
 TIMED_SECONDS = 0.06
 
@@ -110,7 +110,7 @@ def guard(
             rounds=options.rounds,
             enough=Enough(ROUNDS_BEFORE_GIVING_UP, options.seconds),
             give_up_ratio=GIVE_UP_RATIO,
-            early_end=_CLEARLY_SLOWER,
+            early_end=CLEARLY_SLOWER,
             timed_seconds=TIMED_SECONDS,
             further=Further(functools.partial(in_question, simplest_first=order), options.seconds),
             on_round=lambda done, goal: on_step("measuring", done, goal),

@@ -95,17 +95,16 @@ def _without_weights(
         return None
     modules, constants = [], []
     for leaf in _leaves(library.lib):
-        if _is_given_constants(leaf):
-            symbol = str(leaf.get_function("get_symbol")())
-            kept = _handed(library.lib, leaf, symbol)
-            if not kept:
-                return None
-            constants.append((symbol, kept))
+        is_given = _is_given_constants(leaf)
+        if is_given and not leaf.is_dso_exportable:  # who asks for it first has them handed over
+            library.lib.get_function(leaf.get_function("get_symbol")(), query_imports=True)
         # One that tells of no constants has its own format, and its weights stay in the file.
-        elif kept := [] if leaf.is_dso_exportable else constants_of(leaf):
-            symbol = leaf.get_function("get_symbol")()
-            leaf = leaf.get_function("without_constants")()
-            constants.append((str(symbol), kept))
+        kept = [] if leaf.is_dso_exportable else constants_of(leaf)
+        if is_given and not kept:
+            return None
+        if kept:
+            constants.append((str(leaf.get_function("get_symbol")()), kept))
+            leaf = leaf if is_given else leaf.get_function("without_constants")()
         modules.append(leaf)
     root = next((module for module in modules if module.type_key == "llvm"), None)
     if root is None:
@@ -121,17 +120,6 @@ def _leaves(module: tvm.runtime.Module) -> list[tvm.runtime.Module]:
     """Return the modules that import no others: what is between only holds them together."""
     imported = module.imported_modules
     return [leaf for each in imported for leaf in _leaves(each)] if imported else [module]
-
-
-def _handed(
-    library: tvm.runtime.Module, part: tvm.runtime.Module, symbol: str
-) -> list[tvm.nd.NDArray] | None:
-    """Return the weights that TVM hands a part, which keeps none in a file; None where it does not
-    tell of them."""
-    if part.is_dso_exportable:
-        return None
-    library.get_function(symbol, query_imports=True)  # whoever asks first has them handed over
-    return constants_of(part)
 
 
 def _is_given_constants(module: tvm.runtime.Module) -> bool:

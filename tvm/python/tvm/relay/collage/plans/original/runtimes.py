@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...exec.arrays import load_arrays, save_arrays, sets_of
+from ...exec.arrays import PLAIN_DTYPES, load_arrays, save_arrays, sets_of
 from ...exec.reply import Unsupported
-from ...ops.onnx_session import PLAIN_DTYPES, dtype_of, session_of, sizes_of
+from ...ops.onnx_session import dtype_of, session_of, sizes_of
 
 Arrays = Mapping[str, np.ndarray]
 
