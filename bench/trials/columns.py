@@ -177,7 +177,7 @@ def _plans_of(prepared: tvm.IRModule, external: Sequence[str], session: Session)
     if external:
         plans.kernels = choose_kernels(session, plans.parts_with_kernels())
         kernels = for_candidates(plans.kernels)
-        estimator = CostEstimator(dataclasses.replace(session, kernels=kernels))
+        estimator = CostEstimator(dataclasses.replace(session, kernels=lambda _: kernels))
         replans: dict[str, Any] = {}
         estimator.replans = replans
         op_level = partition(prepared, targets, estimator)

@@ -89,8 +89,11 @@ class TableBackends final : public Backends {
     }
     return answers;
   }
-  Foresight Foresee(const DataflowGraph&, const std::vector<CostQuestion>& questions) const final {
+  Foresight Foresee(const DataflowGraph&, const std::vector<CostQuestion>& questions,
+                    bool sharply) const final {
+    was_asked_sharply |= sharply;
     Foresight foresight;
+    foresight.is_rough = is_rough && !sharply;
     foresight.rival_seconds = rival_seconds;
     foresight.is_final = is_final;
     for (const CostQuestion& question : questions) {
@@ -98,6 +101,7 @@ class TableBackends final : public Backends {
       const std::string nodes = g_.Names(question.candidate.sub_graph.inside());
       auto row = foreseen.find(SpecOf(question.candidate).name + ": " + nodes);
       foresight.likely.push_back(row == foreseen.end() ? 0.0 : row->second);
+      if (sharply) foresight.likely.back() *= sharper;
       foresight.least.push_back(foresight.likely.back() * least_share);
     }
     return foresight;
@@ -117,6 +121,9 @@ class TableBackends final : public Backends {
   Table bounds;
   Table foreseen;
   double least_share = 1;  // of what is foreseen
+  bool is_rough = false;
+  double sharper = 1;  // so many times what is foreseen, asked sharply
+  mutable bool was_asked_sharply = false;
   bool is_final = false;
   double rival_seconds = 0;
   std::set<NodeIndex> rewritten;
@@ -325,6 +332,71 @@ TEST_CASE("plan: of many costs those that are foreseen to be the highest are ask
   }
 }
 
+TEST_CASE("plan: what costs of a backend show raises what is likely of its others of that size") {
+  // 40 operators, each by either backend, one of which is twice as slow as it is foreseen to be.
+  constexpr int kCount = 40;
+  std::string text = "x:var", each;
+  TableBackends::Table costs, foreseen;
+  double of_tvm = 0;
+  const auto add = [&](int k, double mine, double tvm) {
+    const std::string name = "n" + std::to_string(k);
+    foreseen["mine: " + name] = mine;
+    costs["mine: " + name] = 2 * mine;
+    costs["tvm: " + name] = foreseen["tvm: " + name] = tvm;
+    of_tvm += tvm;
+  };
+  for (int k = 0; k < kCount; ++k) {
+    const std::string before = k > 0 ? "n" + std::to_string(k - 1) : "x";
+    text += "; n" + std::to_string(k) + "=op" + std::to_string(k) + "(" + before + ")";
+    each += (k > 0 ? " | n" : "n") + std::to_string(k);
+    add(k, 16.5 + k / 10.0, 21 + k / 10.0);
+  }
+  const NamedGraph g = G(text);
+  SUBCASE("so that the search ends sooner") {
+    TableBackends backends(g, Specs(g, each, each), costs);
+    backends.foreseen = foreseen;
+    backends.least_share = 0.5;
+    backends.rival_seconds = of_tvm;
+    const FunctionPlan plan = PlanOf(g, backends);
+    CHECK(plan.is_beaten);
+    CHECK(plan.cost_counts.asked == 24);
+    // What may be gained at most is told by what is hardly ever, which nothing raises.
+    CHECK(plan.lower_bound_seconds < 0.9 * of_tvm);
+  }
+  SUBCASE("and nothing of those of another size") {
+    for (int k = 0; k < 12; ++k) add(k, 4.1, 6);
+    TableBackends backends(g, Specs(g, each, each), costs);
+    backends.foreseen = foreseen;
+    backends.rival_seconds = of_tvm;
+    CHECK(PlanOf(g, backends).cost_counts.asked > 24);
+  }
+}
+
+TEST_CASE("plan: a rough foresight that decides nothing is asked for sharply") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"),
+                         {{"mine: a b", 6}, {"tvm: a b", 5}, {"tvm: c", 2}});
+  backends.foreseen = {{"tvm: c", 1}, {"mine: a b", 6}, {"tvm: a b", 5}, {"mine: a", 6}};
+  backends.is_rough = true;
+  SUBCASE("never where it shows that no plan wins") {
+    backends.rival_seconds = 6.1;
+    CHECK(PlanOf(g, backends).is_beaten);
+    CHECK_FALSE(backends.was_asked_sharply);
+  }
+  SUBCASE("which may show it") {
+    backends.rival_seconds = 8;
+    backends.sharper = 1.5;
+    CHECK(PlanOf(g, backends).is_beaten);
+    CHECK(backends.asked.empty());
+    CHECK(backends.was_asked_sharply);
+  }
+  SUBCASE("and else costs are asked for") {
+    backends.rival_seconds = 8;
+    CHECK(PlanOf(g, backends).seconds == 7);
+    CHECK(backends.was_asked_sharply);
+  }
+}
+
 TEST_CASE("plan: where what is foreseen is final no cost is asked for") {
   const NamedGraph g = G(kChain);
   TableBackends backends(g, Specs(g, "a | a b", "a b | b | c"), {});
@@ -350,6 +422,14 @@ TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single o
   CHECK(plan.lower_bound_seconds == 0);
   REQUIRE(plan.cuts.size() == 1);
   CHECK(plan.cuts[0].find("limit of its time cut 3 distinct") != std::string::npos);
+
+  TableBackends bounded(g, Specs(g, "a | b | a b", "a | b | c"), table);
+  bounded.bounds = {{"mine: a b", 0.5}, {"tvm: a", 4}, {"tvm: b", 3}, {"tvm: c", 2},
+                    {"mine: a", 4},     {"mine: b", 4}};
+  const FunctionPlan cut = PlanOf(g, bounded, true);
+  CHECK(Text(g, bounded, cut) == "tvm(a) tvm(b) tvm(c)");
+  CHECK_FALSE(cut.is_optimal);
+  CHECK(cut.lower_bound_seconds == 2.5);  // what was given up counts
 }
 
 TEST_CASE("plan: the time limit keeps another backend's single operators where TVM has none") {

@@ -415,6 +415,24 @@ TEST_CASE("callers' mistakes are refused") {
   CoverSearch search(problem);
   CHECK_THROWS_AS(search.SetCost(1, CandidateCost::Known(1.0)), std::invalid_argument);
   CHECK_THROWS_AS(search.SetCost(0, CandidateCost::Known(-1.0)), std::invalid_argument);
+  CHECK_THROWS_AS(search.SetLowerBound(0, 1.0), std::invalid_argument);  // they are proven
+  problem.are_bounds_proven = false;
+  CoverSearch foreseen(problem);
+  CHECK_THROWS_AS(foreseen.SetLowerBound(1, 1.0), std::invalid_argument);
+  CHECK_THROWS_AS(foreseen.SetLowerBound(0, -1.0), std::invalid_argument);
+}
+
+TEST_CASE("a bound that nobody proved may be given anew") {
+  CoverProblem problem = Chain(2);
+  problem.candidates = {{{0}, 0, 0.0}, {{1}, 0, 0.0}, {{0, 1}, 0, 0.0}};
+  problem.are_bounds_proven = false;
+  CoverSearch search(problem);
+  CHECK(search.Step().needed == std::vector<int>{2});
+  search.SetLowerBound(2, 3.0);
+  search.SetLowerBound(0, 1.0);
+  const CoverStep step = search.Step();
+  CHECK(step.needed == std::vector<int>{0, 1});
+  CHECK(step.plan.lower_bound_seconds == 1.0);
 }
 
 TEST_CASE("the statistics' summary says what happened in one line") {

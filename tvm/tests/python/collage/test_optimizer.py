@@ -21,7 +21,7 @@ from tvm.relay.collage.exec.time_limit import ASKED, TimeIsUpError
 from tvm.relay.collage.measure import Comparison, Cost, Interval, MeasuredCostEstimator
 from tvm.relay.collage.measure.profiler.kernel_trials import steps_of_part
 from tvm.relay.collage.plans import competing as plans
-from tvm.relay.collage.plans import whole_plans
+from tvm.relay.collage.plans import part_kernels, whole_plans
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.first_answer import FirstAnswer
 from tvm.relay.collage.plans.graph_search import GuardResult, GuardUnavailable
@@ -201,7 +201,7 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["choose_kernels", "partition", "end_to_end", "decide"])
+@pytest.mark.parametrize("where", ["PartKernels", "partition", "end_to_end", "decide"])
 def test_an_interrupt_after_the_first_answer_ships_the_best_so_far(
     fakes, monkeypatch, caplog, capsys, where
 ):
@@ -439,17 +439,17 @@ def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report
         sessions.append(session)
         return MockCostEstimator({"llvm": 10, "dnnl": 1})
 
-    monkeypatch.setattr(optimizer, "choose_kernels", faked)
+    monkeypatch.setattr(part_kernels, "choose_kernels", faked)
     monkeypatch.setattr(optimizer, "CostEstimator", estimator)
     result = collage.optimize(dense_net(), {}, TARGETS)
     [choice] = result.kernels
     [part] = external_parts(result.mod)
     assert kernels_in(part) == {choice.step: (choice.kernel, choice.times())}
-    assert sessions[0].kernels == (dataclasses.replace(choice, tried=()),)
+    assert sessions[0].kernels("dnnl") == (dataclasses.replace(choice, tried=()),)
     [row] = result.to_json()["kernels"]
     assert (row["kernel"], row["is_usual"]) == (choice.kernel, False)
     assert [tried["kernel"] for tried in row["tried"]][-1] == choice.kernel
-    monkeypatch.setattr(optimizer, "choose_kernels", None)  # replaying measures nothing
+    monkeypatch.setattr(part_kernels, "choose_kernels", None)  # replaying measures nothing
     again = collage.optimize(dense_net(), {}, TARGETS, placement=result.placement)
     assert tvm.ir.structural_equal(again.mod, result.mod) and again.kernels == result.kernels
     options = CollageOptions(measure_kernels=False)

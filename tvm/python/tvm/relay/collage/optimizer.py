@@ -23,12 +23,10 @@ from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
-from .costs.kernel import KernelChoice, for_candidates
 from .estimators import CostEstimator
-from .estimators.kernel_choice import choose_kernels
 from .estimators.profiles import Profiles
 from .estimators.relearnt import Relearnt, pairs_of
-from .estimators.session import Session, default_workers, open_session, own_backend_modules
+from .estimators.session import Session, default_workers, open_session
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
 from .exec.launch import make_scratch
@@ -36,16 +34,17 @@ from .exec.spent import phase
 from .exec.time_limit import ASKED, BUILT, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
 from .measure.race.comparison import ORIGINAL
-from .messages.progress import one_step, steps
+from .messages.progress import one_step
 from .options import CollageOptions
 from .plans.competing import Plans
 from .plans.first_answer import FirstAnswer, first_answer, ship_best
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
 from .plans.names import EXACT, OP_LEVEL, TVM_ALONE, UNTUNED
 from .plans.original import Agreement
+from .plans.part_kernels import PartKernels
 from .plans.placement import Placement, load_placement
 from .plans.placement.made_with import this_machine
-from .plans.profiled import profiles_of, with_tvm_alone
+from .plans.profiled import Profiled
 from .plans.request import OpLevel, Phases, Request
 from .plans.run_pass import options_set, partition
 from .plans.sample_inputs import SampleInputs, check_samples, load_samples
@@ -235,25 +234,28 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
         )
         session = held.enter_context(means)
         relearnt = _relearnt(request, session) if _is_foreseen(request) else None
-        profiles = None
+        profiled = None
         try:
             if relearnt:
-                first = with_tvm_alone(request, first, first_end_to_end(request, default_workers()))
-                profiles = profiles_of(request, first, session, relearnt.multiples())
-            if profiles:
-                first = first.without(slow_plans(request, first, profiles))
-            if profiles is None and options.searching.effort == Effort.QUICK and first.best:
+                how = first_end_to_end(request, default_workers())
+                profiled = Profiled(request, session, first, how, multiples=relearnt.multiples())
+            has_profiles = profiled is not None and profiled.profiles is not None
+            if not has_profiles and options.searching.effort == Effort.QUICK and first.best:
                 found = OpLevel(request.prepared, request.records)
             else:
-                found = _place_operators(request, session, profiles)
+                found = _place_operators(request, session, profiled if has_profiles else None)
         except TimeIsUpError as error:
             _logger.warning(
                 "the search is not finished, each backend alone and TVM compete: %s", error
             )
             counts = session.estimator.counts()
             found = OpLevel(request.prepared, request.records, counts=counts, is_cut=True)
-        if relearnt and profiles:
-            relearnt.keep(pairs_of(found.reports, profiles))
+        if profiled:
+            first = profiled.first
+        if profiled and profiled.profiles:
+            first = first.without(slow_plans(request, first, profiled.profiles))
+        if relearnt and found.profiles:
+            relearnt.keep(pairs_of(found.reports, found.profiles))
         first = first.without(beaten_plans(request, first, found))
         plans.machine = session.runner.machine()
         if session.runner.is_here:
@@ -338,14 +340,19 @@ def _prepared(
     return module()
 
 
-def _place_operators(request: Request, measuring: Session, profiles: Profiles | None) -> OpLevel:
-    """Run the op-level search, with kernels and schedules chosen for what it measures."""
+def _place_operators(request: Request, measuring: Session, profiled: Profiled | None) -> OpLevel:
+    """Run the op-level search, with kernels and schedules chosen for what it measures; `profiled`
+    has profiles."""
     options, targets, plans = request.options, request.targets, request.plans
-    is_quick = profiles is not None and profiles.is_final
+    is_quick = options.searching.effort == Effort.QUICK and profiled is not None
+    kernels = None
     if options.measure_kernels and measuring.runner.is_here and not is_quick:
-        with request.clock.phase("kernels"):
-            plans.kernels = _choose_kernels(measuring, request)
-        measuring = dataclasses.replace(measuring, kernels=for_candidates(plans.kernels))
+        kernels = PartKernels(request, measuring)
+        if profiled is None:
+            kernels.chosen()  # costs are asked for in any case
+        else:
+            profiled.when_sharp(kernels.chosen)
+        measuring = dataclasses.replace(measuring, kernels=kernels.of_candidates)
     time = max(1.0, min(options.tune_seconds, request.limit.left(ASKED)))
     tuned = dataclasses.replace(options.tuning, seconds=time)
     with (
@@ -359,16 +366,18 @@ def _place_operators(request: Request, measuring: Session, profiles: Profiles | 
         ) as session,
         request.clock.phase("partition"),
     ):
-        estimator, run = CostEstimator(session, profiles), session.tuning_run
+        estimator, run = CostEstimator(session, profiled), session.tuning_run
         if options.guard:  # a search of whole plans needs it too
             estimator.replans = {}
         if not targets.external:
             tune_whole(session, request.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if run else session.estimator.searching():
-            partitioned = partition(
-                request.prepared, targets, estimator, **_asking(request, profiles)
-            )
+            asking = _asking(request, is_foreseen=profiled is not None)
+            partitioned = partition(request.prepared, targets, estimator, **asking)
+            profiles = profiled.profiles if profiled else None
+            if kernels:
+                plans.kernels = kernels.of_plans(profiles)
             if traders_in(partitioned):
                 _add_exact(request, session, profiles)
     records = request.records
@@ -390,15 +399,6 @@ def _place_operators(request: Request, measuring: Session, profiles: Profiles | 
     )
 
 
-def _choose_kernels(session: Session, request: Request) -> tuple[KernelChoice, ...]:
-    """Measured for all steps of what each backend takes alone; the plans' parts have the same."""
-    session.estimator.require(own_backend_modules(request.targets.external))
-    with steps("kernels", request.options.progress) as on_step:
-        on_step("looking for steps with several kernels", 0, 1)
-        parts = request.plans.parts_with_kernels()
-        return choose_kernels(session, parts, on_step, limit=request.limit)
-
-
 def _add_exact(request: Request, session: Session, profiles: Profiles | None) -> None:
     """Add the op-level optimum of the backends that do not trade accuracy, whatever the others
     take; most of their costs are known."""
@@ -406,14 +406,16 @@ def _add_exact(request: Request, session: Session, profiles: Profiles | None) ->
     if exact.external:  # else it is TVM alone
         alone = profiles and dataclasses.replace(profiles, rival_seconds=0.0)
         estimator = CostEstimator(session, alone)
-        found = partition(request.prepared, exact, estimator, **_asking(request, profiles))
+        asking = _asking(request, is_foreseen=profiles is not None)
+        found = partition(request.prepared, exact, estimator, **asking)
         request.plans.add_found(EXACT, found, estimator.reports)
 
 
-def _asking(request: Request, profiles: Profiles | None) -> dict[str, float]:
-    """Return the option of the pass that says how long it may ask for costs; {} for no limit. With
-    profiles the likeliest are asked for first, and what is not asked for in a while hardly pays."""
-    seconds = math.inf if profiles is None else _FORESEEN_SECONDS
+def _asking(request: Request, is_foreseen: bool) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit. Where
+    they are foreseen the likeliest are asked for first, and what is not asked for in a while hardly
+    pays."""
+    seconds = _FORESEEN_SECONDS if is_foreseen else math.inf
     if request.limit.is_set:
         seconds = min(seconds, max(request.limit.left(ASKED), 1e-6))
     return {"time_limit": seconds} if seconds < math.inf else {}

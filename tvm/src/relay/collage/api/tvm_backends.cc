@@ -2,6 +2,7 @@
 #include "tvm_backends.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
@@ -213,20 +214,25 @@ std::vector<double> TvmBackends::LeastSeconds(const DataflowGraph& graph,
 }
 
 Foresight TvmBackends::Foresee(const DataflowGraph& graph,
-                               const std::vector<CostQuestion>& questions) const {
+                               const std::vector<CostQuestion>& questions, bool sharply) const {
   if (estimator_.value()->foresee == nullptr) return {};
   QuestionsOfWork asked;
   for (const CostQuestion& question : questions) {
     const CandidatePartition& candidate = question.candidate;
     asked.Add(question, WorkJson(graph, candidate.sub_graph), targets_[candidate.spec].target);
   }
-  const String text = FromPython(estimator_.value()->foresee(asked.text(), asked.targets()));
+  const auto began = std::chrono::steady_clock::now();
+  const String text =
+      FromPython(estimator_.value()->foresee(asked.text(), asked.targets(), sharply));
+  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
+  if (sharply) seconds_sharpening_ += spent.count();
   const JsonValue answer = JsonValue::Parse(text);
   Foresight foresight;
   for (const JsonValue& each : answer["least"].Items()) foresight.least.push_back(each.Real());
   for (const JsonValue& each : answer["likely"].Items()) foresight.likely.push_back(each.Real());
   foresight.rival_seconds = answer["rival_seconds"].Real();
   foresight.is_final = answer["is_final"].Bool();
+  foresight.is_rough = answer["is_rough"].Bool();
   for (const std::vector<double>* each : {&foresight.least, &foresight.likely}) {
     ICHECK_EQ(each->size(), questions.size()) << "candidates that are not foreseen";
   }
@@ -255,6 +261,9 @@ std::vector<double> TvmBackends::TransitionSeconds(const std::vector<NodeIndex>&
   return seconds;
 }
 
-double TvmBackends::SecondsWaited() const { return CallGlobal("tvm.relay.collage.seconds_waited"); }
+double TvmBackends::SecondsWaited() const {
+  const double for_others = CallGlobal("tvm.relay.collage.seconds_waited");
+  return for_others + seconds_sharpening_;
+}
 
 }  // namespace tvm::collage

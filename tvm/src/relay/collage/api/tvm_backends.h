@@ -28,8 +28,8 @@ class TvmBackends final : public Backends {
                                    const std::vector<CostQuestion>& questions) const final;
   std::vector<double> LeastSeconds(const DataflowGraph& graph,
                                    const std::vector<CostQuestion>& questions) const final;
-  Foresight Foresee(const DataflowGraph& graph,
-                    const std::vector<CostQuestion>& questions) const final;
+  Foresight Foresee(const DataflowGraph& graph, const std::vector<CostQuestion>& questions,
+                    bool sharply) const final;
   bool ArePricesCheap() const final;
   bool HasTransitions() const final;
   LayoutRole RoleOf(NodeIndex call) const final;
@@ -45,6 +45,7 @@ class TvmBackends final : public Backends {
   const std::vector<TargetSpec> targets_;
   const Optional<CostEstimator> estimator_;
   const ImportScope scope_;
+  mutable double seconds_sharpening_ = 0;
 };
 
 }  // namespace tvm::collage

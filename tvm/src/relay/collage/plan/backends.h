@@ -49,6 +49,8 @@ struct Foresight {
   double rival_seconds = 0;
   // Is what is likely all that will be known? Then no cost is asked for.
   bool is_final = false;
+  // Is it less than can be known? Then it may end the search, and else is asked for once more.
+  bool is_rough = false;
 };
 
 // What becomes of the layout of a call's values in a part of TVM.
@@ -90,8 +92,9 @@ class Backends {
     return {};
   }
   // What is expected of each, before any is asked for.
-  virtual Foresight Foresee(const DataflowGraph& graph,
-                            const std::vector<CostQuestion>& questions) const {
+  // `sharply`: as well as can be, whatever that takes.
+  virtual Foresight Foresee(const DataflowGraph& graph, const std::vector<CostQuestion>& questions,
+                            bool sharply) const {
     return {};
   }
   // Can all costs be asked for at once, since none of them is measured?
@@ -103,7 +106,8 @@ class Backends {
   virtual std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const {
     return std::vector<double>(values.size(), 0.0);
   }
-  // How long this thread has waited for CPUs that others measure on.
+  // How long this thread has waited for CPUs that others measure on, and for what was foreseen
+  // sharply: it has a limit of its own.
   virtual double SecondsWaited() const { return 0; }
 
  private:

@@ -2,6 +2,8 @@
 #include "cost_table.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <unordered_set>
 
 #include "../graph/hash.h"
@@ -12,6 +14,19 @@ namespace {
 
 // A batch that keeps several workers busy for some seconds.
 constexpr size_t kAskedAtOnce = 24;
+// So many costs of a kind say how far the others are above what was likely, by the ratio that this
+// share of them is below: as the multiples of profiles are learnt (SELDOM in calibration.py).
+constexpr size_t kEnoughOfAKind = 5;
+constexpr double kSeldom = 0.25;
+// Sizes of a kind differ by so many powers of two.
+constexpr int kPowersOfASize = 2;
+
+// The ratio that a share of kSeldom is below.
+double SeldomBelow(std::vector<double> ratios) {
+  const auto at = ratios.begin() + static_cast<int64_t>(kSeldom * ratios.size());
+  std::nth_element(ratios.begin(), at, ratios.end());
+  return *at;
+}
 
 }  // namespace
 
@@ -19,6 +34,7 @@ CostTable::CostTable(const DataflowGraph& graph, const Backends& backends,
                      const std::vector<CandidatePartition>& candidates)
     : graph_(graph), backends_(backends), candidates_(candidates) {
   costs_.resize(candidates.size());
+  proven_seconds_.resize(candidates.size());
   least_seconds_.resize(candidates.size());
   const Signatures signatures = backends.SignaturesOf(graph);
   for (size_t id = 0; id < candidates.size(); ++id) {
@@ -49,26 +65,38 @@ CostQuestion CostTable::QuestionFor(int id) const {
   return {candidates_[id], Hex(SignatureHash()(*signature_of_[id]))};
 }
 
+std::vector<CostQuestion> CostTable::AllQuestions() const {
+  std::vector<CostQuestion> questions;
+  for (const auto& [signature, ids] : equal_) questions.push_back(QuestionFor(ids.front()));
+  return questions;
+}
+
 void CostTable::AskForBounds() {
   if (backends_.ArePricesCheap()) return;
-  std::vector<const std::vector<int>*> groups;
-  std::vector<CostQuestion> questions;
+  const std::vector<double> proven = backends_.LeastSeconds(graph_, AllQuestions());
+  size_t k = 0;
   for (const auto& [signature, ids] : equal_) {
-    groups.push_back(&ids);
-    questions.push_back(QuestionFor(ids.front()));
+    for (int id : ids) proven_seconds_[id] = proven.empty() ? 0.0 : proven[k];
+    ++k;
   }
-  const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
-  const Foresight foresight = backends_.Foresee(graph_, questions);
+  least_seconds_ = proven_seconds_;
+  Foresee(/*sharply=*/false);
+}
+
+void CostTable::Foresee(bool sharply) {
+  const Foresight foresight = backends_.Foresee(graph_, AllQuestions(), sharply);
   rival_seconds_ = foresight.rival_seconds;
   is_final_ = foresight.is_final;
-  if (!foresight.likely.empty()) likely_seconds_.resize(candidates_.size());
-  for (size_t k = 0; k < groups.size(); ++k) {
-    for (int id : *groups[k]) {
-      least_seconds_[id] = proven.empty() ? 0.0 : proven[k];
-      if (likely_seconds_.empty()) continue;
-      least_seconds_[id] = std::max(least_seconds_[id], foresight.least[k]);
+  is_rough_ = foresight.is_rough;
+  if (foresight.likely.empty()) return;
+  likely_seconds_.resize(candidates_.size());
+  size_t k = 0;
+  for (const auto& [signature, ids] : equal_) {
+    for (int id : ids) {
+      least_seconds_[id] = std::max(proven_seconds_[id], foresight.least[k]);
       likely_seconds_[id] = std::max(least_seconds_[id], foresight.likely[k]);
     }
+    ++k;
   }
 }
 
@@ -195,6 +223,31 @@ std::vector<int> CostTable::FirstToAsk(std::vector<int> needed) const {
                    [&](int a, int b) { return likely_seconds_[a] > likely_seconds_[b]; });
   needed.resize(kAskedAtOnce);
   return needed;
+}
+
+std::pair<int, int> CostTable::KindOf(int id) const {
+  return {candidates_[id].spec, std::ilogb(likely_seconds_[id]) / kPowersOfASize};
+}
+
+void CostTable::RaiseLikely(CoverSearch* search) const {
+  if (search->problem().are_bounds_proven) return;
+  std::map<std::pair<int, int>, std::vector<double>> ratios;
+  for (const auto& [signature, ids] : equal_) {
+    const int first = ids.front();
+    if (costs_[first].status != "measured" || !(likely_seconds_[first] > 0)) continue;
+    ratios[KindOf(first)].push_back(costs_[first].seconds / likely_seconds_[first]);
+  }
+  std::map<std::pair<int, int>, double> raised;
+  for (auto& [kind, of_kind] : ratios) {
+    if (of_kind.size() >= kEnoughOfAKind) raised[kind] = SeldomBelow(std::move(of_kind));
+  }
+  for (const auto& [signature, ids] : equal_) {
+    const int first = ids.front();
+    if (!costs_[first].status.empty() || !(likely_seconds_[first] > 0)) continue;
+    const auto found = raised.find(KindOf(first));
+    if (found == raised.end() || found->second <= 1) continue;
+    for (int id : ids) search->SetLowerBound(id, found->second * likely_seconds_[id]);
+  }
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {

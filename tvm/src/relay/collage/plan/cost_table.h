@@ -5,6 +5,7 @@
 
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "../graph/signature.h"
@@ -39,12 +40,16 @@ class CostTable {
   // Has the backends tell the lower bounds that they know and what a profile says is likely, unless
   // all are priced.
   void AskForBounds();
+  // Has them tell once more what is likely, as well as that can be known.
+  void AskSharply() { Foresee(/*sharply=*/true); }
   // Gives candidates these bounds, or what is likely where that is known.
   void SetLowerBounds(CoverProblem* problem) const;
   // What the fastest backend alone takes; 0 where that is not known.
   double rival_seconds() const { return rival_seconds_; }
   // Is what is likely all that will be known?
   bool is_final() const { return is_final_; }
+  // Is it less than AskSharply tells?
+  bool is_rough() const { return is_rough_; }
   // Has the cost of each of these parts that has none be what it is likely to be.
   void LeaveAsForeseen(const std::vector<int>& plan);
   // How many costs that were asked for are below what they hardly ever are.
@@ -67,6 +72,9 @@ class CostTable {
   // Of these the ones that are foreseen to cost the most, if they are many: the answers may show
   // that the others are not needed. All of them where nothing is foreseen.
   std::vector<int> FirstToAsk(std::vector<int> needed) const;
+  // Raises what is likely of unknown costs in the search, where nothing is proven, by those of
+  // their backend and size that are known.
+  void RaiseLikely(CoverSearch* search) const;
   // Asks, and tells the search whatever is then known.
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
 
@@ -77,18 +85,26 @@ class CostTable {
 
  private:
   CostQuestion QuestionFor(int id) const;
+  // One for all that are equal, in the order of `equal_`.
+  std::vector<CostQuestion> AllQuestions() const;
+  void Foresee(bool sharply);
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
+  // The backend of a candidate, and the size of what is likely of its cost: such are alike in how
+  // far their costs are above that.
+  std::pair<int, int> KindOf(int id) const;
 
   const DataflowGraph& graph_;
   const Backends& backends_;
   const std::vector<CandidatePartition>& candidates_;
   std::vector<EstimatedCost> costs_;
-  std::vector<double> least_seconds_;   // by candidate
+  std::vector<double> proven_seconds_;  // by candidate
+  std::vector<double> least_seconds_;   // by candidate, those and what is foreseen
   std::vector<double> likely_seconds_;  // by candidate; none where no run was profiled
   double rival_seconds_ = 0;
   bool is_final_ = false;
+  bool is_rough_ = false;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending

@@ -75,6 +75,12 @@ CoverSearch SearchFor(const DataflowGraph& graph, const std::vector<CandidatePar
   return CoverSearch(std::move(problem));
 }
 
+// No cover costs less, by what is known while nothing is given up; `plan` is the search's.
+double LeastOfAnyCover(const CoverSearch& search, const CostTable& costs, const CoverPlan& plan) {
+  const bool are_proven = search.problem().are_bounds_proven;
+  return are_proven ? plan.lower_bound_seconds : costs.LeastOfAnyCover(search.problem());
+}
+
 // Is it known, before any cost is asked for, that no cover of `search` can win?
 bool IsHopeless(CoverSearch search, CostTable* costs) {
   costs->SetHostCosts(&search);
@@ -92,6 +98,7 @@ double OwnSeconds(const Backends& backends) {
 FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
                      PhaseClock* clock) {
   bool has_given_up = false, is_beaten = false;
+  double least_seconds = 0;
   clock->Enter("estimate");
   costs->SetHostCosts(search);  // the host's candidates, one for each node, are a cover
   costs->EstimateAllIfCheap(search);
@@ -102,10 +109,12 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
     is_beaten = CannotWin(step, costs->rival_seconds());
     if (is_beaten || costs->is_final()) break;
     if (!has_given_up && is_over()) {
+      least_seconds = LeastOfAnyCover(*search, *costs, step.plan);
       costs->GiveUpUnknown(search);
       has_given_up = true;  // what is asked for from here on is needed
     } else {
       costs->Estimate(search, costs->FirstToAsk(step.needed));
+      costs->RaiseLikely(search);
     }
     clock->Enter("search");
     step = search->Step();
@@ -113,7 +122,8 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
   costs->LeaveAsForeseen(step.plan.candidates);
   costs->LeaveToHost(step.plan.candidates);
   clock->Leave();
-  return {std::move(step.plan), is_beaten};
+  if (!has_given_up) least_seconds = LeastOfAnyCover(*search, *costs, step.plan);
+  return {std::move(step.plan), is_beaten, least_seconds};
 }
 
 FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
@@ -128,10 +138,15 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   CostTable costs(graph, backends, candidates);
   costs.AskForBounds();
   // Changes of layout only add to a plan: what cannot win without them is not worth measuring them.
-  const bool has_rival = costs.rival_seconds() > 0;
-  const bool is_decided =
-      costs.is_final() ||
-      (has_rival && IsHopeless(SearchFor(graph, candidates, costs, transitions), &costs));
+  const auto is_hopeless = [&] {
+    return costs.rival_seconds() > 0 &&
+           IsHopeless(SearchFor(graph, candidates, costs, transitions), &costs);
+  };
+  bool is_decided = costs.is_final() || is_hopeless();
+  if (!is_decided && costs.is_rough()) {
+    costs.AskSharply();
+    is_decided = is_hopeless();
+  }
   if (!is_decided) layouts->Ask(backends);
   clock->Enter("search");
   CoverSearch search = SearchFor(graph, candidates, costs, transitions);
@@ -143,12 +158,10 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
   plan.cost_counts = costs.counts();
   const bool is_whole = plan.cost_counts.given_up == 0;
   plan.seconds = cover.seconds;
-  const bool are_proven = search.problem().are_bounds_proven;
-  const double least =
-      are_proven ? cover.lower_bound_seconds : costs.LeastOfAnyCover(search.problem());
-  plan.lower_bound_seconds = is_whole ? least : 0.0;
+  plan.lower_bound_seconds = found.least_seconds;
   plan.is_beaten = found.is_beaten;
-  plan.is_optimal = cover.optimal && is_whole && !plan.is_beaten && are_proven;
+  const bool is_proven = search.problem().are_bounds_proven;
+  plan.is_optimal = cover.optimal && is_whole && !plan.is_beaten && is_proven;
   plan.rival_seconds = costs.rival_seconds();
   plan.num_below_bound = costs.NumBelowBound();
   plan.search = search.stats();

@@ -104,11 +104,12 @@ CoverProblem MakeProblem(const DataflowGraph& graph,
                          const std::vector<CandidatePartition>& candidates,
                          const LayoutTransitions& transitions);
 
-// A cover, and whether it is what the search had when it ended because none can win: then costs of
-// it are bounds.
+// A cover, whether it is what the search had when it ended because none can win (then costs of it
+// are bounds), and what no cover costs less than, those included that the search gave up.
 struct FoundCover {
   CoverPlan plan;
   bool is_beaten = false;
+  double least_seconds = 0;
 };
 
 // Alternates between the search, which names the costs that it needs, and the backends. A kernel is

@@ -81,11 +81,17 @@ class CoverSearch::Impl {
     }
   }
 
-  void SetCost(int candidate, CandidateCost cost) {
-    const size_t at = static_cast<size_t>(candidate);
-    if (candidate < 0 || candidate >= stats_.candidates) {
-      throw std::invalid_argument("cover search: no candidate " + std::to_string(candidate));
+  void SetLowerBound(int candidate, double seconds) {
+    const size_t at = PlaceOf(candidate);
+    if (problem_.are_bounds_proven || !IsUsableSeconds(seconds)) {
+      throw std::invalid_argument("cover search: unusable bound " + std::to_string(seconds) +
+                                  " for candidate " + std::to_string(candidate));
     }
+    problem_.candidates[at].lower_bound = seconds;
+  }
+
+  void SetCost(int candidate, CandidateCost cost) {
+    const size_t at = PlaceOf(candidate);
     if (cost.status == Status::kKnown && !IsUsableSeconds(cost.seconds)) {
       throw std::invalid_argument("cover search: unusable cost " + std::to_string(cost.seconds) +
                                   " for candidate " + std::to_string(candidate));
@@ -120,6 +126,13 @@ class CoverSearch::Impl {
   const CoverStats& stats() const { return stats_; }
 
  private:
+  size_t PlaceOf(int candidate) const {
+    if (candidate < 0 || candidate >= stats_.candidates) {
+      throw std::invalid_argument("cover search: no candidate " + std::to_string(candidate));
+    }
+    return static_cast<size_t>(candidate);
+  }
+
   static CoverProblem Checked(CoverProblem problem) {
     problem.Validate();
     problem.costs.resize(problem.candidates.size());
@@ -260,6 +273,9 @@ CoverSearch::CoverSearch(CoverSearch&&) noexcept = default;
 CoverSearch& CoverSearch::operator=(CoverSearch&&) noexcept = default;
 
 void CoverSearch::SetCost(int candidate, CandidateCost cost) { impl_->SetCost(candidate, cost); }
+void CoverSearch::SetLowerBound(int candidate, double seconds) {
+  impl_->SetLowerBound(candidate, seconds);
+}
 CoverStep CoverSearch::Step() { return impl_->Step(); }
 const CoverProblem& CoverSearch::problem() const { return impl_->problem(); }
 const CoverStats& CoverSearch::stats() const { return impl_->stats(); }

@@ -95,6 +95,9 @@ class CoverSearch {
   // below its candidate's lower bound shows that whoever gave the bounds is wrong about more than
   // this one: all bounds are zero from then on, so that the plan is optimal without them.
   void SetCost(int candidate, CandidateCost cost);
+  // Gives a candidate another lower bound, where the problem's are not proven:
+  // std::invalid_argument where they are, and for a bad id or bound.
+  void SetLowerBound(int candidate, double seconds);
   // Finds the best cover with the lower bounds in place of unknown costs. Final when all
   // its costs are known; else asks for those that are not, without a wider pass, and of these only
   // for the ones that hold most of the work where candidates say how much they do. Ties: fewest

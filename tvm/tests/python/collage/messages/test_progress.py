@@ -260,6 +260,21 @@ def test_a_search_is_told_of_between_its_questions_too():
     ]
 
 
+def test_a_search_shows_nothing_while_other_work_is_shown():
+    clock, stream = Clock(), io.StringIO()
+    progress = Progress(TextLines(stream), clock)
+    with progress.searching():
+        progress.begin(total=1, cached=0)
+        with progress.hidden():
+            clock.now = 30.0
+        clock.now = 41.0
+        progress.on_built()
+    with progress.hidden():  # nor is it shown behind it
+        clock.now = 99.0
+    progress.close()
+    assert stream.getvalue().splitlines() == ["collage: measuring: 0/1 candidates so far, 11 s"]
+
+
 def test_a_phase_ends_with_an_exception():
     events = []
 

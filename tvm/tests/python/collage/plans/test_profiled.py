@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles of the first answer's libraries."""
 
+import contextlib
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
-from first_answers import NAME, first_of, request_of, three_operators
+import tvm
+from first_answers import KERNELS, NAME, first_of, request_of, three_operators
+from tvm.relay.collage.estimators.calibration import Multiples
 from tvm.relay.collage.exec.reply import Reply
-from tvm.relay.collage.exec.time_limit import TimeLimit
-from tvm.relay.collage.plans.profiled import profiles_of
+from tvm.relay.collage.exec.time_limit import NO_LIMIT, TimeLimit
+from tvm.relay.collage.plans.graph_search.libraries import Linked
+from tvm.relay.collage.plans.profiled import Profiled
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,31 @@ def session_of(replies):
         return replies[asked[-1]["library"]], lambda cost: cost
 
     options = SimpleNamespace(seed=0)
-    return SimpleNamespace(estimator=SimpleNamespace(run_measuring=run_measuring, options=options))
+    return SimpleNamespace(
+        estimator=SimpleNamespace(
+            run_measuring=run_measuring, options=options, hidden=contextlib.nullcontext
+        )
+    )
+
+
+@dataclasses.dataclass
+class Builds:
+    """Builds TVM alone, or nothing where that takes too long, and notes what it was asked for."""
+
+    files: dict = dataclasses.field(default_factory=dict)
+    asked: list = dataclasses.field(default_factory=list)
+    limit: TimeLimit = NO_LIMIT
+
+    def make_files(self, plans, folder):
+        self.asked.append(list(plans))
+        return self.files, [], {}
+
+
+ONES = Multiples([1.0] * 6, [1.0] * 6)
+
+
+def profiles_of(request, first, session, builds=None):
+    return Profiled(request, session, first, builds or Builds()).profiles
 
 
 def times(seconds, reason="", whole=2.0):
@@ -83,8 +112,59 @@ def test_without_a_plan_to_beat_or_a_library_nothing_is_profiled(mod, first):
     assert profiles_of(request_of(mod), first, session_of({})) is None
 
 
-def test_a_plan_of_profiles_alone_needs_those_of_tvm(mod):
+def foreseen(profiled, *backends, sharply=False):
+    """What is foreseen of the three operators together on each backend."""
+    targets = [tvm.target.Target(name) for name in backends]
+    return profiled.foresee(targets, [[1, 2, 3]] * len(backends), sharply)
+
+
+def test_tvm_alone_is_built_once_the_search_wants_to_know_more(mod, tmp_path):
+    first = dataclasses.replace(
+        first_of(NAME, 2.0, files=[NAME], raced=[NAME]), folder=str(tmp_path)
+    )
+    built = Builds(files={"tvm": Linked("tvm.so", "", KERNELS)})
+    replies = {"tvm.so": times({"1": 3.0, "3": 4.0}), f"{NAME}.so": times({"1": 0.5, "2": 1.5})}
+    profiled = Profiled(
+        request_of(mod), session_of(replies), first, built, {"tvm": ONES, NAME: ONES}
+    )
+    done = []
+    profiled.when_sharp(lambda: done.append(profiled.profiles.seconds.keys()))
+    rough = foreseen(profiled, "llvm", NAME)
+    # Until then it is as quick as the others are, which the report does not tell of.
+    assert (rough.likely, rough.is_rough) == ([2.0, 2.0], True)
+    assert built.asked == [] and list(profiled.profiles.seconds) == [NAME]
+    for _ in range(2):
+        sharp = foreseen(profiled, "llvm", NAME, sharply=True)
+        assert (sharp.likely, sharp.is_rough) == ([7.0, 2.0], False)
+    assert built.asked == [["tvm"]] and done == [{NAME, "tvm"}]
+    assert list(profiled.first.files) == [NAME, "tvm"], "the guard has it"
+
+
+def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_unknown(mod, tmp_path):
+    first = dataclasses.replace(
+        first_of(NAME, 2.0, files=[NAME], raced=[NAME]), folder=str(tmp_path)
+    )
+    replies = {f"{NAME}.so": times({"1": 0.5, "2": 1.5})}
+    profiled = Profiled(request_of(mod), session_of(replies), first, Builds(), {NAME: ONES})
+    sharp = foreseen(profiled, "llvm", NAME, sharply=True)
+    assert (sharp.likely, sharp.is_rough) == ([0.0, 2.0], False)
+    assert list(profiled.first.files) == [NAME]
+
+
+def test_tvm_alone_that_is_there_is_profiled_at_once(mod):
+    first = first_of(NAME, 2.0, files=["tvm", NAME], raced=[NAME])
+    replies = {"tvm.so": times({"1": 3.0}), f"{NAME}.so": times({"1": 0.5})}
+    built = Builds()
+    profiled = Profiled(
+        request_of(mod), session_of(replies), first, built, {"tvm": ONES, NAME: ONES}
+    )
+    assert foreseen(profiled, "llvm").likely == [3.0]
+    assert foreseen(profiled, "llvm", sharply=True).likely == [3.0] and built.asked == []
+
+
+def test_a_plan_of_profiles_alone_needs_those_of_tvm(mod, tmp_path):
     first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
+    first = dataclasses.replace(first, folder=str(tmp_path))
     replies = {f"{NAME}.so": times({"2": 0.25})}
     assert profiles_of(request_of(mod, "quick"), first, session_of(replies)) is None
     assert profiles_of(request_of(mod), first, session_of(replies)) is not None

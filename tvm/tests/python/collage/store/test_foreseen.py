@@ -4,6 +4,7 @@
 import pytest
 from store_files import make_older
 from tvm.relay.collage.store import CostStore, Environment, ForeseenCosts, ForeseenKey
+from tvm.relay.collage.store.foreseen import MOST_PAIRS
 
 HERE = Environment("cpu", "a CPU", "2", "0.19", "3")
 KEY = ForeseenKey("dnnl", "1", "llvm", HERE)
@@ -24,6 +25,14 @@ def test_pairs_come_back_in_another_connection_each_once(store):
         found = ForeseenCosts(other).pairs(KEY)
     assert sorted(found) == [(1e-6, 2e-6), (1e-6, 5e-6), (3e-6, 4e-6)]
     assert store.problems() == []
+
+
+def test_a_key_has_at_most_so_many(store):
+    many = [(float(number), 1.0) for number in range(MOST_PAIRS + 7)]
+    assert ForeseenCosts(store).add(KEY, many[:-10]) == MOST_PAIRS - 3
+    assert ForeseenCosts(store).add(KEY, many[-10:]) == 3
+    assert ForeseenCosts(store).add(KEY, many[-5:]) == 0
+    assert ForeseenCosts(store).add(OTHERS[0], many[-5:]) == 5
 
 
 @pytest.mark.parametrize("other", OTHERS)

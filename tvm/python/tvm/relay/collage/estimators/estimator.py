@@ -29,7 +29,7 @@ from ..relay_util.walk import operator_calls
 from ..views.function_report import FunctionReport
 from .batch import measure_batch
 from .bounds import least_seconds
-from .profiles import Profiles
+from .profiles import Foreseeing
 from .session import OwnSession, Session
 from .transitions import measure_transitions
 from .work import Work
@@ -99,9 +99,9 @@ class CostEstimator(Object):
                 if name not in vars(cls):
                     setattr(cls, name, None)
 
-    def __init__(self, session: Session | None = None, profiles: Profiles | None = None) -> None:
-        """``session``: the search's; without it, see measured.OwnSession. ``profiles``: of each
-        backend alone, where such were made."""
+    def __init__(self, session: Session | None = None, profiles: Foreseeing | None = None) -> None:
+        """``session``: the search's; without it, see measured.OwnSession. ``profiles``: foresee by
+        runs of each backend alone, where such were made."""
         self.reports: list[FunctionReport] = []
         # By function, what plans it again: of a search of whole plans, which sets a dict here.
         self.replans: dict[str, Callable[[str], Any]] | None = None
@@ -283,9 +283,9 @@ class CustomCostEstimator(FunctionCosts):
 
 
 @_carried
-def _foresee(profiles: Profiles, questions: str, targets: Sequence[Target]) -> str:
+def _foresee(profiles: Foreseeing, questions: str, targets: Sequence[Target], sharply: bool) -> str:
     asked = CostQuestions.read(questions, targets)
-    return json.dumps(profiles.foresee(asked.targets, asked.nodes)._asdict())
+    return json.dumps(profiles.foresee(asked.targets, asked.nodes, bool(sharply))._asdict())
 
 
 def _answer(cost: float | Cost) -> Cost:

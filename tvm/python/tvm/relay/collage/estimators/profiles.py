@@ -11,8 +11,9 @@ end the search, and no plan ships by them.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tvm.target import Target
 
@@ -31,6 +32,15 @@ class Foresight(NamedTuple):
     likely: list[float]  # a cost is seldom below
     rival_seconds: float  # of the fastest backend alone, measured whole; 0.0 where none is known
     is_final: bool = False  # whether no cost is asked for, and what is likely is all that is known
+    is_rough: bool = False  # whether more can be known, which is asked for if this decides nothing
+
+
+class Foreseeing(Protocol):
+    """Foresees costs, at first by what is at hand, and sharply once that decides nothing."""
+
+    def foresee(
+        self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
+    ) -> Foresight: ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,19 +53,53 @@ class Profiles:
     rival_seconds: float = 0.0
     is_final: bool = False  # whether the plan of what is likely is wanted, and no cost is asked for
     rival: str = ""  # the plan that takes rival_seconds
+    # A backend that has no profile yet; until then it is taken to be no quicker than the others.
+    awaited: str = ""
 
-    def foresee(self, targets: Sequence[Target], nodes: Sequence[Sequence[int]]) -> Foresight:
+    def foresee(
+        self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool = True
+    ) -> Foresight:
         """Return what candidates on these targets, of these nodes, will cost."""
         name_of = {target: backend_of(target) for target in set(targets)}
         rows = [self._both(name_of[t], of) for t, of in zip(targets, nodes, strict=True)]
         least, likely = [low for low, _ in rows], [high for _, high in rows]
         return Foresight(least, likely, self.rival_seconds, self.is_final)
 
+    def alone(self, backend: str) -> float:
+        """Return the seconds of the plan of a backend alone; 0.0 where it has no profile."""
+        return sum(self.seconds.get(backend, {}).values())
+
     def _both(self, backend: str, nodes: Sequence[int]) -> tuple[float, float]:
         known = self.seconds.get(backend)
+        if known is None and backend == self.awaited:
+            guessed = self._by_others(nodes)
+            return self._multiples(backend).of(guessed)[0] * guessed, guessed
         if known is None:
             # Nobody will learn it, so it is taken where nothing else can be.
             return 0.0, _NEVER if self.is_final else 0.0
         seconds = sum(known.get(node, 0.0) for node in nodes)
-        least, likely = self.multiples.get(backend, CAUTIOUS).of(seconds)
+        least, likely = self._multiples(backend).of(seconds)
         return least * seconds, likely * seconds
+
+    def _by_others(self, nodes: Sequence[int]) -> float:
+        """Return what is likely on the quickest of the backends that take all of these nodes, or
+        else what each takes on whoever is its quickest."""
+        known = self._least_by_node
+        those = [node for node in nodes if node in known]
+        found = []
+        for backend, seconds in self.seconds.items():
+            if all(node in seconds for node in those):
+                total = sum(seconds[node] for node in those)
+                found.append(self._multiples(backend).of(total)[1] * total)
+        return min(found, default=sum(known[node] for node in those))
+
+    @functools.cached_property
+    def _least_by_node(self) -> dict[int, float]:
+        least: dict[int, float] = {}
+        for of_backend in self.seconds.values():
+            for node, seconds in of_backend.items():
+                least[node] = min(seconds, least.get(node, seconds))
+        return least
+
+    def _multiples(self, backend: str) -> Multiples:
+        return self.multiples.get(backend, CAUTIOUS)

@@ -47,7 +47,7 @@ def written_down(
     try:
         mod = deployable_module(row.mod)
         candidate = deployed_candidate(
-            with_kernels(mod, session.kernels) if row.external else mod,
+            with_kernels(mod, session.kernels(row.backend)) if row.external else mod,
             row.backend,
             row.build_target,
             build_options=keywords,

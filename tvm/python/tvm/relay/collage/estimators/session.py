@@ -45,13 +45,13 @@ _MOST_WORKERS = 8
 @dataclasses.dataclass(frozen=True)
 class Session:
     """The means by which a search measures: workers with their store and their memory of costs, on
-    devices or here, the run of a tuner where it tunes, the kernels that candidates' steps run by,
-    and the limit of its time."""
+    devices or here, the run of a tuner where it tunes, by which kernels the steps of a backend's
+    candidates run, and the limit of its time."""
 
     estimator: MeasuredCostEstimator
     options: SessionOptions
     tuning_run: TuningRun | None = None
-    kernels: tuple[KernelChoice, ...] = ()
+    kernels: Callable[[str], tuple[KernelChoice, ...]] = lambda backend: ()
     limit: TimeLimit = NO_LIMIT
 
     @property

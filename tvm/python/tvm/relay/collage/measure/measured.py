@@ -139,6 +139,10 @@ class MeasuredCostEstimator:
         """Return a block that shows a search at work, also between its questions."""
         return self._progress.searching()
 
+    def hidden(self) -> contextlib.AbstractContextManager[None]:
+        """Return a block that does not show a search at work, as it shows something else."""
+        return self._progress.hidden()
+
     def run_measuring(self, job: Job) -> tuple[Reply, Callable[[Cost], Cost]]:
         """Return the reply to a job that takes time and needs no build, and what notes in a cost of
         it what others took of the CPUs meanwhile."""

@@ -43,6 +43,18 @@ class Progress:
             self._is_searching = False
             self._phase.pause()
 
+    @contextlib.contextmanager
+    def hidden(self) -> Iterator[None]:
+        """Show nothing for the block, in which other work is shown."""
+        if self._is_searching:
+            self._phase.pause()
+        try:
+            yield
+        finally:
+            if self._is_searching:
+                self._phase.resume()
+                self._changed()
+
     def begin(self, total: int, cached: int, stored: int = 0) -> None:
         """Begin a call of estimate(): add what it asks to the counts."""
         if not self._is_searching:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Each backend alone is run once more with a profile, by which the search foresees costs.
 
-The libraries are those of the first answer. A backend whose profile fails has none, and its costs
-are asked for as if nothing were known of them. Precondition: the prepared module is stamped
+The libraries are those of the first answer, and TVM's own where the others do not decide the
+search. A backend whose profile fails has none, and its costs are asked for as if nothing were known
+of them. Precondition: the prepared module is stamped
 (relay_util/node_spans.py), and the files tell their kernels. Test: plans/test_profiled.py.
 """
 
@@ -12,21 +13,22 @@ import dataclasses
 import logging
 import os
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import tvm
+from tvm.target import Target
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
 from ..estimators.calibration import SHIPPED, Multiples
-from ..estimators.profiles import Profiles
+from ..estimators.profiles import Foresight, Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
 from ..exec.resolve import path_of
 from ..exec.time_limit import BUILT, FIRST_ANSWER, KERNELS, TimeLimit
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
-from ..measure.profiler.plan_kernels import PlanCalls, calls_with_work
+from ..measure.profiler.plan_kernels import OperatorCall, PlanCalls, calls_with_work
 from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
 from .competing import plans_alone
@@ -47,70 +49,129 @@ _SLOW_MOMENT = 1.2
 _TVM_SECONDS = 60.0
 
 
-def with_tvm_alone(request: Request, first: FirstAnswer, how: EndToEnd) -> FirstAnswer:
-    """Return the first answer with the library of TVM alone, which nobody waited for, unless it
-    takes too long: its profile says what TVM's kernels take, and the guard has it then."""
-    seconds = min(_TVM_SECONDS, request.limit.left(FIRST_ANSWER))
-    is_profiled = any(file.kernels for file in first.files.values())
-    if not (first.best and is_profiled) or TVM_ALONE in first.files or seconds <= 0:
-        return first
-    folder = os.path.join(first.folder, TVM_ALONE)
-    os.mkdir(folder)
-    here = dataclasses.replace(how, limit=TimeLimit(seconds / BUILT))
-    with (
-        request.clock.phase("profiles"),
-        steps("profiles", request.options.progress) as on_step,
-        cpus_for_building(waiting(on_step, 0, 1)),
-    ):
-        on_step(f"building plan {TVM_ALONE}", 0, 1)
-        files, _, _ = here.make_files({TVM_ALONE: request.plans.modules[TVM_ALONE]}, folder)
-    return dataclasses.replace(first, files={**first.files, **files})
+class Profiled:
+    """The profiles of a compile, which foresee the costs of its search.
 
+    At first those of the libraries of the first answer, to which the search adds that of TVM's
+    kernels when it is not decided without. first: the first answer, then with TVM's library as
+    well. profiles: None where there is none, or no plan to beat.
+    """
 
-def profiles_of(
-    request: Request,
-    first: FirstAnswer,
-    session: Session,
-    multiples: Mapping[str, Multiples] = SHIPPED,
-) -> Profiles | None:
-    """Return the profiles of the backends whose files are there, with these multiples; None where
-    there is none, or no plan to beat."""
-    # A backend's plan is called as itself, that of TVM's kernels too.
-    files = {
-        name: first.files[name]
-        for name in plans_alone(request.targets)
-        if name in first.files and first.files[name].kernels
-    }
-    if not files or not first.best:
-        return None
-    calls = calls_with_work(request.prepared)
-    found = {}
-    with (
-        request.clock.phase("profiles"),
-        steps("profiles", request.options.progress) as on_step,
-    ):
-        for done, (backend, file) in enumerate(files.items()):
-            left = request.limit.left(KERNELS)
-            if left <= 0:
-                break
-            on_step(f"profiling {backend}", done, len(files))
-            told = {**dataclasses.asdict(PlanCalls(calls, [])), "kernels": file.kernels}
-            times = _times(session, request.prepared, file, plan=told, limit=left)
-            if times.reason:
-                _logger.warning("no profile of %s: %s", backend, times.reason)
-            else:
-                found[backend] = times
-            for symbol, reason in times.closed.items():
-                _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
-    is_final = request.options.searching.effort == Effort.QUICK
-    # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
-    if not found or (is_final and TVM_BACKEND not in found):
-        return None
-    raced = _raced_seconds(first, found)
-    seconds = {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()}
-    return Profiles(
-        seconds, multiples, rival_seconds=raced[first.best], is_final=is_final, rival=first.best
-    )
+    def __init__(
+        self,
+        request: Request,
+        session: Session,
+        first: FirstAnswer,
+        how: EndToEnd,
+        multiples: Mapping[str, Multiples] = SHIPPED,
+    ) -> None:
+        """`how`: plans are built."""
+        self.first = first
+        self._request, self._session, self._how = request, session, how
+        self._is_sharp = False
+        self._sharpening: list[Callable[[], object]] = [self._add_tvm]
+        self._calls: list[OperatorCall] = []
+        self.profiles = self._profiles(multiples)
+
+    def when_sharp(self, then: Callable[[], object]) -> None:
+        """Have this done as well where the search is not decided by what is known."""
+        self._sharpening.append(then)
+
+    def foresee(
+        self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
+    ) -> Foresight:
+        """Return what candidates will cost. Until that is asked for sharply TVM, without a profile,
+        is taken to be no quicker than the libraries at what these take, which untuned it seldom is.
+        """
+        if self.profiles is None:
+            raise ValueError("no backend was profiled")
+        if sharply and not self._is_sharp:
+            self._is_sharp = True
+            with self._session.estimator.hidden():
+                for each in self._sharpening:
+                    each()
+        is_rough = not (self._is_sharp or self.profiles.is_final)
+        return self.profiles.foresee(targets, nodes)._replace(is_rough=is_rough)
+
+    def _profiles(self, multiples: Mapping[str, Multiples]) -> Profiles | None:
+        is_final = self._request.options.searching.effort == Effort.QUICK
+        if is_final:
+            self._build_tvm()
+        # A backend's plan is called as itself, that of TVM's kernels too.
+        files = {
+            name: self.first.files[name]
+            for name in plans_alone(self._request.targets)
+            if name in self.first.files and self.first.files[name].kernels
+        }
+        if not files or not self.first.best:
+            return None
+        self._calls = calls_with_work(self._request.prepared)
+        found = self._times(files)
+        # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
+        if not found or (is_final and TVM_BACKEND not in found):
+            return None
+        raced = _raced_seconds(self.first, found)
+        return Profiles(
+            {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()},
+            multiples,
+            rival_seconds=raced[self.first.best],
+            is_final=is_final,
+            rival=self.first.best,
+            awaited="" if TVM_BACKEND in found else TVM_BACKEND,
+        )
+
+    def _add_tvm(self) -> None:
+        """Build TVM alone, which nobody waited for, and profile its kernels."""
+        if self.profiles is None or not self.profiles.awaited:
+            return
+        self._build_tvm()
+        files = {n: file for n, file in self.first.files.items() if n == TVM_ALONE}
+        seconds = {name: times.seconds for name, times in self._times(files).items()}
+        self.profiles = dataclasses.replace(
+            self.profiles, seconds={**self.profiles.seconds, **seconds}, awaited=""
+        )
+
+    def _build_tvm(self) -> None:
+        """Add the library of TVM alone to the first answer, unless it takes too long; the guard
+        has it then."""
+        first, request = self.first, self._request
+        seconds = min(_TVM_SECONDS, request.limit.left(FIRST_ANSWER))
+        is_profiled = any(file.kernels for file in first.files.values())
+        if not (first.best and is_profiled) or TVM_ALONE in first.files or seconds <= 0:
+            return
+        folder = os.path.join(first.folder, TVM_ALONE)
+        os.mkdir(folder)
+        here = dataclasses.replace(self._how, limit=TimeLimit(seconds / BUILT))
+        with (
+            request.clock.phase("profiles"),
+            steps("profiles", request.options.progress) as on_step,
+            cpus_for_building(waiting(on_step, 0, 1)),
+        ):
+            on_step(f"building plan {TVM_ALONE}", 0, 1)
+            files, _, _ = here.make_files({TVM_ALONE: request.plans.modules[TVM_ALONE]}, folder)
+        self.first = dataclasses.replace(first, files={**first.files, **files})
+
+    def _times(self, files: Mapping[str, Linked]) -> dict[str, OperatorTimes]:
+        """Return the profiles of these libraries by backend, without those that fail."""
+        request, found = self._request, {}
+        with (
+            request.clock.phase("profiles"),
+            steps("profiles", request.options.progress) as on_step,
+        ):
+            for done, (backend, file) in enumerate(files.items()):
+                left = request.limit.left(KERNELS)
+                if left <= 0:
+                    break
+                on_step(f"profiling {backend}", done, len(files))
+                told = {**dataclasses.asdict(PlanCalls(self._calls, [])), "kernels": file.kernels}
+                times = _times(self._session, request.prepared, file, plan=told, limit=left)
+                if times.reason:
+                    _logger.warning("no profile of %s: %s", backend, times.reason)
+                else:
+                    found[backend] = times
+                for symbol, reason in times.closed.items():
+                    _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
+        return found
 
 
 def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:

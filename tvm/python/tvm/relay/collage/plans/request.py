@@ -29,20 +29,22 @@ _SMALL_SECONDS = 2e-3
 
 
 class Phases:
-    """Seconds by phase."""
+    """Seconds by phase, without those of other phases inside it."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
+        self._told = 0.0  # seconds of all phases that have ended
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        began = time.perf_counter()
+        began, told = time.perf_counter(), self._told
         try:
             with phase(name):
                 yield
         finally:
-            spent = time.perf_counter() - began
+            spent = time.perf_counter() - began - (self._told - told)
             self.seconds[name] = self.seconds.get(name, 0.0) + spent
+            self._told += spent
 
 
 @dataclasses.dataclass(frozen=True)

@@ -7,6 +7,7 @@ says nothing here. Test: store/test_foreseen.py.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -14,6 +15,9 @@ from .database import CostStore
 from .key import Environment
 
 Pair = tuple[float, float]  # seconds of a candidate's operators in a profile, and its cost's
+
+# With a key; more of them would change what is learnt by little, and a file would grow forever.
+MOST_PAIRS = 5000
 
 
 class ForeseenKey(NamedTuple):
@@ -32,6 +36,7 @@ class ForeseenKey(NamedTuple):
 _KEY_COLUMNS = ("backend", "backend_version", "target", *Environment._fields)
 _KEY_IS = " AND ".join(f"{name} = ?" for name in _KEY_COLUMNS)
 _SELECT = f"SELECT profiled, seconds FROM foreseen WHERE {_KEY_IS}"
+_COUNT = f"SELECT count(*) FROM foreseen WHERE {_KEY_IS}"
 _COLUMNS = (*_KEY_COLUMNS, "profiled", "seconds")
 _INSERT = (
     f"INSERT OR IGNORE INTO foreseen ({', '.join(_COLUMNS)}) "
@@ -51,5 +56,8 @@ class ForeseenCosts:
         return [(float(profiled), float(seconds)) for profiled, seconds in found]
 
     def add(self, key: ForeseenKey, pairs: Iterable[Pair]) -> int:
-        """Keep those pairs that are not there yet or, on errors, none; return how many."""
-        return self._store.change(_INSERT, ((*key.values(), *pair) for pair in pairs))
+        """Keep those pairs that are not there yet, up to MOST_PAIRS, or, on errors, none; return
+        how many."""
+        ((count,),) = self._store.query(_COUNT, key.values())
+        kept = itertools.islice(pairs, max(0, MOST_PAIRS - count))
+        return self._store.change(_INSERT, ((*key.values(), *pair) for pair in kept))
