@@ -34,7 +34,7 @@ _LAYOUTS = ("any", "blocked", "channels last")
 # backend's own plan, so that mixes would lose for no reason of theirs.
 _OTHER_LAYOUTS = "layouts of smaller parts"
 # Timed seconds of these. A run takes as long as the part, and few rounds settle nothing.
-_LAYOUT_SECONDS = 3.0
+_LAYOUT_SECONDS = 1.5
 
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
