@@ -430,7 +430,7 @@ def test_kernels_that_were_measured_are_in_plans_candidates_placement_and_report
 ):
     sessions = []
 
-    def faked(session, parts, on_step, limit):
+    def faked(session, parts, on_step, **limits):
         [step] = steps_of_part(*parts)
         times = {name: 1e-3 if name == step.kernels[-1] else 2e-3 for name in step.kernels}
         return (choose(step, {name: Cost.given(each) for name, each in times.items()}),)

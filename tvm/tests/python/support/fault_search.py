@@ -227,7 +227,7 @@ class ForkedPopen:
 
 
 # In the place of launch.forks.
-FORKED = types.SimpleNamespace(fork=ForkedPopen)
+FORKED = types.SimpleNamespace(fork=ForkedPopen, start_ahead=lambda own: None)
 
 
 def serve():

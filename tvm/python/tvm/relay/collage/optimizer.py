@@ -29,7 +29,7 @@ from .estimators.relearnt import Relearnt, pairs_of
 from .estimators.session import Session, default_workers, open_session
 from .estimators.tuned import tune_whole, tuning
 from .exec.forks import run_in_forks
-from .exec.launch import make_scratch
+from .exec.launch import make_scratch, start_ahead
 from .exec.spent import phase
 from .exec.time_limit import ASKED, BUILT, PREPARED, TimeIsUpError, TimeLimit
 from .files.text import check_report_path, write_report
@@ -167,6 +167,8 @@ def _optimize(
     check_budget(targets.external, options.accuracy_budget, is_compared=is_compared)
     check_search(options.graph_searching, options.guarding)
     clock, limit = Phases(), TimeLimit(0 if placement else options.time_limit)
+    if options.guard and targets.external and placement is None:
+        start_ahead()
     with clock.phase("prepare"), one_step("preparing", "the model", options.progress):
         prepared, is_simplified = _prepared(
             mod, params, targets.host, placement=placement, limit=limit
@@ -347,7 +349,7 @@ def _place_operators(request: Request, measuring: Session, profiled: Profiled | 
     is_quick = options.searching.effort == Effort.QUICK and profiled is not None
     kernels = None
     if options.measure_kernels and measuring.runner.is_here and not is_quick:
-        kernels = PartKernels(request, measuring)
+        kernels = PartKernels(request, measuring, is_foreseen=profiled is not None)
         if profiled is None:
             kernels.chosen()  # costs are asked for in any case
         else:

@@ -12,8 +12,8 @@
 namespace tvm::collage {
 namespace {
 
-// A batch that keeps several workers busy for some seconds.
-constexpr size_t kAskedAtOnce = 24;
+// A batch that keeps several workers busy for some seconds; the answers say what to expect of others.
+constexpr size_t kAskedAtOnce = 12;
 // So many costs of a kind say how far the others are above what was likely, by the ratio that this
 // share of them is below: as the multiples of profiles are learnt (SELDOM in calibration.py).
 constexpr size_t kEnoughOfAKind = 5;

@@ -107,6 +107,20 @@ def test_one_stays_while_the_drivers_conditions_do(forks, monkeypatch):
     assert not Path(f"/proc/{second}").exists(), "it ends with its object"
 
 
+def test_one_that_is_started_ahead_is_the_one_that_is_forked_from(forks):
+    launch.start_ahead()
+    ahead = forks.clean.pid
+    launch.start_ahead()
+    assert kind_of() is ForkedWorker and forks.clean.pid == ahead
+
+
+def test_another_thread_starts_nothing_ahead(forks):
+    thread = threading.Thread(target=launch.start_ahead)
+    thread.start()
+    thread.join()
+    assert forks.clean is None
+
+
 def test_other_threads_and_forks_start_theirs():
     kinds = []
     thread = threading.Thread(target=lambda: kinds.append(kind_of()))

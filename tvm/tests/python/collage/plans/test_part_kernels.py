@@ -25,7 +25,7 @@ def asked(monkeypatch):
     """The parts whose kernels were measured, by call."""
     calls = []
 
-    def choose(session, parts, on_step, limit):
+    def choose(session, parts, on_step, **limits):
         calls.append(parts)
         return (OTHER, USUAL)
 

@@ -42,6 +42,7 @@ class KernelStep:
     # elements of its tensors; a part without a tensor of each size cannot have the step
     sizes: frozenset[int] = frozenset()
     budget_seconds: float = 0.25  # of timing all kernels; those that are far slower drop out before
+    work: float = 0.0  # of all such steps of a part, by which trials are ordered
     # the text of a step of parts that are not timed, which run by the kernel on which all steps
     # agree that stand for it; "" for none
     stands_for: str = ""

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import statistics
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -46,15 +48,18 @@ def choose_kernels(
     functions: Iterable[relay.Function],
     on_step: OnStep = untold,
     limit: TimeLimit = NO_LIMIT,
+    seconds: float = math.inf,
 ) -> tuple[KernelChoice, ...]:
-    """Return the KernelChoices of all steps of these parts (typed) that have several kernels, as
-    far as the limit leaves time for them.
+    """Return the KernelChoices of all steps of these parts (typed) that have several kernels, those
+    of the most work first, as far as the limit leaves time for them. After so many seconds none is
+    measured any more but the last.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
     listed = [(part, steps) for part in functions if (steps := _steps_of(part)) is not None]
     first = _once(step for _, steps in listed for step in steps if not step.is_last)
-    costs = _costs(session.estimator, first, on_step, limit=limit)
+    first.sort(key=lambda step: step.work, reverse=True)
+    costs = _costs(session.estimator, first, on_step, limit=limit, seconds=seconds)
     first = [step for step in first if step.key in costs]
     choices = [choose(step, costs[step.key]) for step in first]
     said = [
@@ -95,17 +100,22 @@ def _costs(
     steps: Sequence[KernelStep],
     on_step: OnStep,
     limit: TimeLimit,
+    seconds: float = math.inf,
 ) -> dict[str, dict[str, Cost]]:
     """Return the costs by kernel of each step, from the store or measured now while there is
     time."""
     costs = _known(estimator, steps)
     unknown = [step for step in steps if step.key not in costs]
+    end = time.monotonic() + seconds
     for done, step in enumerate(unknown):
         if limit.left(KERNELS) <= 0:
             _logger.warning(
                 "the time limit leaves no time for the kernels of %d steps: their backends choose",
                 len(unknown) - done,
             )
+            break
+        if time.monotonic() > end:
+            _logger.info("kernels of %d steps of little work are not measured", len(unknown) - done)
             break
         on_step(step.label, done, len(unknown))
         costs[step.key] = _measure(estimator, step)

@@ -2,8 +2,8 @@
 """The clean process seen from the driver, and the workers that it forks: 0.1 s of CPU, not the 2 s
 of an import of TVM. Its own code: clean.py. Test: exec/test_clean.py.
 
-There is one at a time, started when the first worker is asked for, in the conditions that the
-driver's own children would have then. A worker is started as a process of its own instead
+There is one at a time, started when the first worker is asked for or shortly before, in the
+conditions that the driver's own children would have then. A worker is started as a process of its own instead
 - where a fork would not be what is asked for: in another environment than the driver's;
 - where the driver would not be its parent as it should: for another thread than the main one, whose
   end is the worker's, and in a fork of the driver;
@@ -188,6 +188,12 @@ class WorkerForks:
                 return self._fork(conditions, late, replies=replies, seconds=seconds)
         except OSError:  # no descriptor, no process: whoever starts one instead says so
             return None
+
+    def start_ahead(self, own: Mapping[str, str]) -> None:
+        """Start the clean process, if there is none, and do not wait for it."""
+        if self.clean is None and self._may_fork() and self._deaths < _MOST_DEATHS:
+            with contextlib.suppress(OSError):  # as of `fork`
+                self.clean = CleanProcess(Conditions.of_driver(own))
 
     def _may_fork(self) -> bool:
         return (

@@ -33,6 +33,16 @@ def make_scratch() -> ScratchFolder:
         raise MachineError(str(error)) from None
 
 
+def start_ahead() -> None:
+    """Begin with what the first worker process waits for most, beside what this process does."""
+    forks.start_ahead(_variables())
+
+
+def _variables() -> dict[str, str]:
+    """Return the variables that all workers have, but for those of one worker."""
+    return {"GOMP_SPINCOUNT": "1000", **os.environ}
+
+
 def start_worker(
     environment: Mapping[str, str], scratch: ScratchFolder, seconds: float
 ) -> tuple[Started, int]:
@@ -42,7 +52,7 @@ def start_worker(
     `environment` is set over the driver's own. WorkerStartError closes `scratch`.
     """
     replies, worker_replies = os.pipe()
-    own = {"GOMP_SPINCOUNT": "1000", **os.environ, "TMPDIR": scratch.path}
+    own = {**_variables(), "TMPDIR": scratch.path}
     process: Started | None
     try:
         process = forks.fork(own, environment, replies=worker_replies, seconds=seconds)

@@ -8,6 +8,8 @@ Precondition: candidates are measured on this machine. Test: plans/test_part_ker
 
 from __future__ import annotations
 
+import math
+
 from ..costs.kernel import KernelChoice, for_candidates
 from ..estimators.kernel_choice import choose_kernels
 from ..estimators.profiles import Profiles
@@ -19,13 +21,17 @@ from .request import Request
 # Other kernels for all its steps do not make a backend alone so much faster: of the nets that were
 # measured for docs/measuring.md none took less than 0.78 of its time.
 _LEAST_SHARE = 0.7
+# For those of a search that costs are foreseen for: what they leave out is little of the work.
+_SECONDS = 8.0
 
 
 class PartKernels:
     """The choices of one compile, measured when somebody first asks for them."""
 
-    def __init__(self, request: Request, session: Session) -> None:
+    def __init__(self, request: Request, session: Session, is_foreseen: bool = False) -> None:
+        """is_foreseen: the costs of candidates are, so that little is asked for."""
         self._request, self._session = request, session
+        self._seconds = _SECONDS if is_foreseen else math.inf
         self._chosen: tuple[KernelChoice, ...] | None = None
 
     def of_candidates(self, backend: str) -> tuple[KernelChoice, ...]:
@@ -43,7 +49,11 @@ class PartKernels:
                     on_step("looking for steps with several kernels", 0, 1)
                     parts = request.plans.parts_with_kernels()
                     self._chosen = choose_kernels(
-                        self._session, parts, on_step, limit=request.limit
+                        self._session,
+                        parts,
+                        on_step,
+                        limit=request.limit,
+                        seconds=self._seconds,
                     )
         return self._chosen
 

@@ -114,6 +114,15 @@ def test_equal_steps_are_one_whatever_their_weights():
     assert len(steps_of(twice)) == 1
 
 
+def test_work_is_that_of_all_equal_steps():
+    (one,) = steps_of(dense())
+    assert one.work == 24 * 48 * 32
+    (both,) = steps_of(relay.Tuple([dense(), dense(seed=2, data=var(24, 32, name="y"))]))
+    assert both.work == 2 * one.work
+    (window,) = steps_of(conv())
+    assert window.work == 32 * 14 * 14 * 32 * 3 * 3
+
+
 def test_only_the_step_that_was_measured_runs_by_its_kernel():
     body = nn.dense(nn.relu(dense(units=32)), constant(3, 16, 32))
     first = next(step for step in steps_of(body) if "relu" in step.label)

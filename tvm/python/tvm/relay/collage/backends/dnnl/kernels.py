@@ -14,6 +14,7 @@ import functools
 import itertools
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,6 +41,7 @@ _LAYOUT_SECONDS = 1.5
 def kernel_steps(graph: Graph) -> list[KernelStep]:
     """Return the KernelSteps of a lowered graph, those included that have one kernel."""
     steps: dict[str, tuple[str, frozenset[int]]] = {}
+    work: defaultdict[str, float] = defaultdict(float)
     for node in graph.nodes:
         if _is_chosen(graph, node):
             text, tensors = _described(graph, node)
@@ -47,9 +49,15 @@ def kernel_steps(graph: Graph) -> list[KernelStep]:
             given = [tensor for tensor in tensors if tensor not in graph.constants]
             sizes = frozenset(math.prod(graph.shapes[tensor]) for tensor in given)
             steps[text] = (_label(graph, node), sizes)
+            work[text] += _multiply_adds(graph, node)
     found = [
         KernelStep(
-            "dnnl", text, label, kernels=_kernels_of(text, tvm.runtime.num_threads()), sizes=sizes
+            "dnnl",
+            text,
+            label,
+            kernels=_kernels_of(text, tvm.runtime.num_threads()),
+            sizes=sizes,
+            work=work[text],
         )
         for text, (label, sizes) in steps.items()
     ]
@@ -192,6 +200,13 @@ def _described(graph: Graph, node: Operation) -> tuple[str, list[int]]:
 
 def _text(graph: Graph) -> str:
     return json.dumps(json.loads(to_json(graph)), sort_keys=True, separators=(",", ":"))
+
+
+def _multiply_adds(graph: Graph, node: Operation) -> float:
+    """Return those of a convolution or a product."""
+    data, weight = (graph.shapes[tensor] for tensor in node.inputs[:2])
+    of_one = math.prod(weight[1:]) if node.op == "conv" else data[-1]
+    return float(math.prod(graph.shapes[node.output]) * of_one)
 
 
 def _label(graph: Graph, node: Operation) -> str:
