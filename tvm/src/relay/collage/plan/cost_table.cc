@@ -13,11 +13,13 @@ namespace tvm::collage {
 namespace {
 
 // A batch that keeps several workers busy for some seconds; the answers say what to expect of others.
-constexpr size_t kAskedAtOnce = 12;
+constexpr size_t kAskedAtOnce = 16;
 // So many costs of a kind say how far the others are above what was likely, by the ratio that this
 // share of them is below: as the multiples of profiles are learnt (SELDOM in calibration.py).
 constexpr size_t kEnoughOfAKind = 5;
 constexpr double kSeldom = 0.25;
+// What a backend fuses with a part seldom makes that quicker by more than this.
+constexpr double kAtLeastOfInside = 0.9;
 // Sizes of a kind differ by so many powers of two.
 constexpr int kPowersOfASize = 2;
 
@@ -241,13 +243,31 @@ void CostTable::RaiseLikely(CoverSearch* search) const {
   for (auto& [kind, of_kind] : ratios) {
     if (of_kind.size() >= kEnoughOfAKind) raised[kind] = SeldomBelow(std::move(of_kind));
   }
-  for (const auto& [signature, ids] : equal_) {
-    const int first = ids.front();
-    if (!costs_[first].status.empty() || !(likely_seconds_[first] > 0)) continue;
-    const auto found = raised.find(KindOf(first));
-    if (found == raised.end() || found->second <= 1) continue;
-    for (int id : ids) search->SetLowerBound(id, found->second * likely_seconds_[id]);
+  const std::vector<double> inside = MostInside();
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    const int each = static_cast<int>(id);
+    if (backends_.IsHost(candidates_[id]) || !costs_[id].status.empty()) continue;
+    const auto found = likely_seconds_[id] > 0 ? raised.find(KindOf(each)) : raised.end();
+    const double ratio = found == raised.end() ? 1.0 : std::max(1.0, found->second);
+    const double seconds = std::max(ratio * likely_seconds_[id], kAtLeastOfInside * inside[id]);
+    if (seconds > likely_seconds_[id]) search->SetLowerBound(each, seconds);
   }
+}
+
+std::vector<double> CostTable::MostInside() const {
+  std::vector<double> most(candidates_.size());
+  for (const auto& [signature, ids] : equal_) {
+    const EstimatedCost& cost = costs_[ids.front()];
+    if (cost.status != "measured") continue;
+    for (int part : ids) {
+      const IndexSet& nodes = candidates_[part].sub_graph.inside();
+      for (size_t id = 0; id < candidates_.size(); ++id) {
+        if (candidates_[id].spec != candidates_[part].spec || cost.seconds <= most[id]) continue;
+        if (nodes.IsSubsetOf(candidates_[id].sub_graph.inside())) most[id] = cost.seconds;
+      }
+    }
+  }
+  return most;
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {

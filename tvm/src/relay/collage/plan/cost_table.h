@@ -72,8 +72,8 @@ class CostTable {
   // Of these the ones that are foreseen to cost the most, if they are many: the answers may show
   // that the others are not needed. All of them where nothing is foreseen.
   std::vector<int> FirstToAsk(std::vector<int> needed) const;
-  // Raises what is likely of unknown costs in the search, where nothing is proven, by those of
-  // their backend and size that are known.
+  // Raises what is likely of unknown costs in the search, where nothing is proven, by known ones of
+  // their backend: by those of their size, and by those of what is inside them.
   void RaiseLikely(CoverSearch* search) const;
   // Asks, and tells the search whatever is then known.
   void Estimate(CoverSearch* search, const std::vector<int>& needed);
@@ -91,6 +91,8 @@ class CostTable {
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
+  // By candidate, the most that a part of it takes on its backend, as far as that is known.
+  std::vector<double> MostInside() const;
   // The backend of a candidate, and the size of what is likely of its cost: such are alike in how
   // far their costs are above that.
   std::pair<int, int> KindOf(int id) const;

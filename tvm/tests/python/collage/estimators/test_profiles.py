@@ -117,3 +117,22 @@ def test_in_a_quick_plan_who_has_no_profile_gets_what_nobody_else_takes(net):
     profiles = Profiles(seconds, {"tvm": alike(0.5, 1.0)}, rival_seconds=100.0, is_final=True)
     _, report = planned(net, profiles)
     assert {part.backend for part in report.parts if part.is_kernel} == {"llvm"}
+
+
+@pytest.mark.parametrize(
+    "awaited, likely",
+    [
+        # As quick as the quickest is in its own run: with half of node 1 on one, and 2 on the other.
+        ("", [2.0, 3.0, 5.0, 0.0]),
+        # No quicker than a part of whoever takes all of it; nobody takes both nodes and the third.
+        (NAME, [2.0, 6.0, 8.0, 0.0]),
+    ],
+)
+def test_a_backend_without_a_profile_is_guessed_by_the_others(awaited, likely):
+    seconds = {"tvm": {1: 2.0, 2: 6.0}, "other": {2: 3.0}}
+    known = {"tvm": alike(0.5, 1.0), "other": alike(0.5, 2.0), NAME: alike(0.25, 9.0)}
+    profiles = Profiles(seconds, known, awaited=awaited)
+    targets = [tvm.target.Target(NAME)] * 4
+    foresight = profiles.foresee(targets, [[1], [2], [1, 2], [3]])
+    assert foresight.likely == likely
+    assert foresight.least == [0.25 * each for each in likely]

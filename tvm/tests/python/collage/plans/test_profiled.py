@@ -140,14 +140,14 @@ def test_tvm_alone_is_built_once_the_search_wants_to_know_more(mod, tmp_path):
     assert list(profiled.first.files) == [NAME, "tvm"], "the guard has it"
 
 
-def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_unknown(mod, tmp_path):
+def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_a_guess(mod, tmp_path):
     first = dataclasses.replace(
         first_of(NAME, 2.0, files=[NAME], raced=[NAME]), folder=str(tmp_path)
     )
     replies = {f"{NAME}.so": times({"1": 0.5, "2": 1.5})}
     profiled = Profiled(request_of(mod), session_of(replies), first, Builds(), {NAME: ONES})
     sharp = foreseen(profiled, "llvm", NAME, sharply=True)
-    assert (sharp.likely, sharp.is_rough) == ([0.0, 2.0], False)
+    assert (sharp.likely, sharp.is_rough) == ([2.0, 2.0], False)
     assert list(profiled.first.files) == [NAME]
 
 

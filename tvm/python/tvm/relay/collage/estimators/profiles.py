@@ -53,7 +53,8 @@ class Profiles:
     rival_seconds: float = 0.0
     is_final: bool = False  # whether the plan of what is likely is wanted, and no cost is asked for
     rival: str = ""  # the plan that takes rival_seconds
-    # A backend that has no profile yet; until then it is taken to be no quicker than the others.
+    # A backend that has no profile yet; until then it is taken to be no quicker than the others as
+    # parts are. One that will have none is taken to be as quick as they are in their own runs.
     awaited: str = ""
 
     def foresee(
@@ -71,27 +72,30 @@ class Profiles:
 
     def _both(self, backend: str, nodes: Sequence[int]) -> tuple[float, float]:
         known = self.seconds.get(backend)
-        if known is None and backend == self.awaited:
-            guessed = self._by_others(nodes)
-            return self._multiples(backend).of(guessed)[0] * guessed, guessed
+        if known is None and self.is_final:
+            return 0.0, _NEVER  # nobody will learn it, so it is taken where nothing else can be
         if known is None:
-            # Nobody will learn it, so it is taken where nothing else can be.
-            return 0.0, _NEVER if self.is_final else 0.0
+            is_awaited = backend == self.awaited
+            guessed = self._likely_by_others(nodes) if is_awaited else self._least(nodes)
+            return self._multiples(backend).of(guessed)[0] * guessed, guessed
         seconds = sum(known.get(node, 0.0) for node in nodes)
         least, likely = self._multiples(backend).of(seconds)
         return least * seconds, likely * seconds
 
-    def _by_others(self, nodes: Sequence[int]) -> float:
+    def _least(self, nodes: Sequence[int]) -> float:
+        """Return what each of these nodes takes on whoever is its quickest, together."""
+        return sum(self._least_by_node.get(node, 0.0) for node in nodes)
+
+    def _likely_by_others(self, nodes: Sequence[int]) -> float:
         """Return what is likely on the quickest of the backends that take all of these nodes, or
-        else what each takes on whoever is its quickest."""
-        known = self._least_by_node
-        those = [node for node in nodes if node in known]
+        else their least."""
+        those = [node for node in nodes if node in self._least_by_node]
         found = []
         for backend, seconds in self.seconds.items():
             if all(node in seconds for node in those):
                 total = sum(seconds[node] for node in those)
                 found.append(self._multiples(backend).of(total)[1] * total)
-        return min(found, default=sum(known[node] for node in those))
+        return min(found, default=self._least(those))
 
     @functools.cached_property
     def _least_by_node(self) -> dict[int, float]:
