@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <unordered_set>
 
@@ -14,13 +15,15 @@ namespace {
 
 // A batch that keeps several workers busy for some seconds; the answers say what to expect of others.
 constexpr size_t kAskedAtOnce = 16;
-// So many costs of a kind say how far the others are above what was likely, by the ratio that this
-// share of them is below: as the multiples of profiles are learnt (SELDOM in calibration.py).
+// So many costs of a backend and size say how far its others are above what was likely, by the ratio
+// that this share of them is below: as the multiples of profiles are learnt (SELDOM in
+// calibration.py). Those of larger sizes stand in for missing ones: the larger a part, the less do
+// its borders add to it.
 constexpr size_t kEnoughOfAKind = 5;
 constexpr double kSeldom = 0.25;
 // What a backend fuses with a part seldom makes that quicker by more than this.
 constexpr double kAtLeastOfInside = 0.9;
-// Sizes of a kind differ by so many powers of two.
+// Sizes differ by so many powers of two.
 constexpr int kPowersOfASize = 2;
 
 // The ratio that a share of kSeldom is below.
@@ -227,30 +230,39 @@ std::vector<int> CostTable::FirstToAsk(std::vector<int> needed) const {
   return needed;
 }
 
-std::pair<int, int> CostTable::KindOf(int id) const {
-  return {candidates_[id].spec, std::ilogb(likely_seconds_[id]) / kPowersOfASize};
-}
+int CostTable::SizeOf(int id) const { return std::ilogb(likely_seconds_[id]) / kPowersOfASize; }
 
 void CostTable::RaiseLikely(CoverSearch* search) const {
   if (search->problem().are_bounds_proven) return;
-  std::map<std::pair<int, int>, std::vector<double>> ratios;
-  for (const auto& [signature, ids] : equal_) {
-    const int first = ids.front();
-    if (costs_[first].status != "measured" || !(likely_seconds_[first] > 0)) continue;
-    ratios[KindOf(first)].push_back(costs_[first].seconds / likely_seconds_[first]);
+  // By backend, and by size from the largest on.
+  std::map<int, std::map<int, std::vector<double>, std::greater<>>> ratios;
+  for (size_t id = 0; id < candidates_.size(); ++id) {
+    if (backends_.IsHost(candidates_[id]) || !(likely_seconds_[id] > 0)) continue;
+    std::vector<double>& of_kind = ratios[candidates_[id].spec][SizeOf(static_cast<int>(id))];
+    const bool is_first = equal_.at(*signature_of_[id]).front() == static_cast<int>(id);
+    if (!is_first || costs_[id].status != "measured") continue;
+    of_kind.push_back(costs_[id].seconds / likely_seconds_[id]);
   }
-  std::map<std::pair<int, int>, double> raised;
-  for (auto& [kind, of_kind] : ratios) {
-    if (of_kind.size() >= kEnoughOfAKind) raised[kind] = SeldomBelow(std::move(of_kind));
+  std::map<int, std::map<int, double>> raised;
+  for (const auto& [spec, sizes] : ratios) {
+    std::vector<double> known;  // of this size and larger ones
+    for (const auto& [size, of_size] : sizes) {
+      known.insert(known.end(), of_size.begin(), of_size.end());
+      const bool are_enough = of_size.size() >= kEnoughOfAKind;
+      if (known.size() < kEnoughOfAKind) continue;
+      raised[spec][size] = std::max(1.0, SeldomBelow(are_enough ? of_size : known));
+    }
   }
   const std::vector<double> inside = MostInside();
   for (size_t id = 0; id < candidates_.size(); ++id) {
     const int each = static_cast<int>(id);
     if (backends_.IsHost(candidates_[id]) || !costs_[id].status.empty()) continue;
-    const auto found = likely_seconds_[id] > 0 ? raised.find(KindOf(each)) : raised.end();
-    const double ratio = found == raised.end() ? 1.0 : std::max(1.0, found->second);
-    const double seconds = std::max(ratio * likely_seconds_[id], kAtLeastOfInside * inside[id]);
-    if (seconds > likely_seconds_[id]) search->SetLowerBound(each, seconds);
+    const double likely = likely_seconds_[id];
+    const std::map<int, double>& of_backend = raised[candidates_[id].spec];
+    const auto found = likely > 0 ? of_backend.find(SizeOf(each)) : of_backend.end();
+    const double ratio = found == of_backend.end() ? 1.0 : found->second;
+    const double seconds = std::max(ratio * likely, kAtLeastOfInside * inside[id]);
+    if (seconds > likely) search->SetLowerBound(each, seconds);
   }
 }
 

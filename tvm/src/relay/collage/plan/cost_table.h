@@ -5,7 +5,6 @@
 
 #include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "../graph/signature.h"
@@ -93,9 +92,8 @@ class CostTable {
   bool IsSingle(int id) const;
   // By candidate, the most that a part of it takes on its backend, as far as that is known.
   std::vector<double> MostInside() const;
-  // The backend of a candidate, and the size of what is likely of its cost: such are alike in how
-  // far their costs are above that.
-  std::pair<int, int> KindOf(int id) const;
+  // The size of what is likely of a candidate's cost, as a logarithm.
+  int SizeOf(int id) const;
 
   const DataflowGraph& graph_;
   const Backends& backends_;

@@ -94,6 +94,16 @@ def test_a_bound_is_a_multiple_of_the_sum_of_the_nodes():
     assert foresight.likely == [10.0, 0.0, 7.0 * likely]
 
 
+def test_a_part_takes_a_start_whatever_its_operators_took_inside_others():
+    multiples = Multiples([0.5] * 6, [2.0] * 6, start=3.0)
+    profiles = Profiles({NAME: {1: 0.0, 2: 2.0}, "other": {1: 0.0}}, {NAME: multiples})
+    targets = [tvm.target.Target(NAME)] * 2
+    foresight = profiles.foresee(targets, [[1], [1, 2]])
+    assert (foresight.least, foresight.likely) == ([0.0, 1.0], [3.0, 4.0])
+    learnt = multiples.learnt([(1.0, 9.0)] * 200)
+    assert learnt.foreseen(0.0) == (0.0, 3.0) and learnt.foreseen(1.0) == (9.0, 9.0)
+
+
 def test_costs_below_what_they_hardly_ever_are_are_counted(net):
     _, report = planned(net, everything(0.1, rival=100.0))
     assert report.below_bounds == 0
@@ -122,15 +132,16 @@ def test_in_a_quick_plan_who_has_no_profile_gets_what_nobody_else_takes(net):
 @pytest.mark.parametrize(
     "awaited, likely",
     [
-        # As quick as the quickest is in its own run: with half of node 1 on one, and 2 on the other.
+        # As quick as most are in their own runs, node by node.
         ("", [2.0, 3.0, 5.0, 0.0]),
-        # No quicker than a part of whoever takes all of it; nobody takes both nodes and the third.
+        # As quick as most parts of those that take all; nobody takes the third node.
         (NAME, [2.0, 6.0, 8.0, 0.0]),
     ],
 )
-def test_a_backend_without_a_profile_is_guessed_by_the_others(awaited, likely):
-    seconds = {"tvm": {1: 2.0, 2: 6.0}, "other": {2: 3.0}}
+def test_a_backend_without_a_profile_is_guessed_by_most_of_the_others(awaited, likely):
+    seconds = {"tvm": {1: 2.0, 2: 6.0}, "other": {2: 3.0}, "third": {2: 0.1}}
     known = {"tvm": alike(0.5, 1.0), "other": alike(0.5, 2.0), NAME: alike(0.25, 9.0)}
+    known["third"] = alike(0.5, 1.0)
     profiles = Profiles(seconds, known, awaited=awaited)
     targets = [tvm.target.Target(NAME)] * 4
     foresight = profiles.foresee(targets, [[1], [2], [1, 2], [3]])

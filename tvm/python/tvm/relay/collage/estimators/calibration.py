@@ -29,11 +29,18 @@ class Multiples:
 
     least: Sequence[float]
     likely: Sequence[float]
+    # Seconds that a part seldom takes less than, whatever its operators took inside others.
+    start: float = 0.0
 
     def of(self, seconds: float) -> tuple[float, float]:
         """Return those of a profile's seconds."""
         size = bisect.bisect_left(SIZES, seconds)
         return self.least[size], self.likely[size]
+
+    def foreseen(self, seconds: float) -> tuple[float, float]:
+        """Return the seconds that a cost is hardly ever below, and seldom, by a profile's."""
+        least, likely = self.of(seconds)
+        return least * seconds, max(likely * seconds, self.start)
 
     def learnt(self, pairs: Iterable[tuple[float, float]]) -> Multiples:
         """Return those of pairs of a profile's seconds and a cost's; a size of which there are too
@@ -49,17 +56,21 @@ class Multiples:
                 for each, before in zip(ratios, known, strict=True)
             ]
 
-        return Multiples(of_sizes(self.least, HARDLY_EVER), of_sizes(self.likely, SELDOM))
+        least, likely = of_sizes(self.least, HARDLY_EVER), of_sizes(self.likely, SELDOM)
+        return Multiples(least, likely, self.start)
 
 
 SHIPPED = {
-    "tvm": Multiples((0.03, 0.09, 0.2, 0.35, 0.7, 0.7), (0.85, 0.9, 0.95, 0.8, 1.0, 1.0)),
-    "dnnl": Multiples((0.7, 0.25, 0.5, 0.45, 0.85, 0.85), (2.8, 2.2, 1.5, 1.1, 1.15, 1.05)),
-    "onnxruntime": Multiples((2.9, 0.35, 1.7, 1.0, 1.0, 1.0), (4.2, 4.3, 2.3, 1.5, 1.2, 1.05)),
-    "openvino": Multiples((5.0, 1.7, 1.5, 1.0, 1.0, 1.0), (10.0, 3.8, 3.0, 1.4, 1.1, 1.05)),
+    "tvm": Multiples((0.03, 0.09, 0.2, 0.35, 0.7, 0.7), (0.85, 0.9, 0.95, 0.8, 1.0, 1.0), 2e-6),
+    "dnnl": Multiples((0.7, 0.25, 0.5, 0.45, 0.85, 0.85), (2.8, 2.2, 1.5, 1.1, 1.15, 1.05), 4e-6),
+    "onnxruntime": Multiples(
+        (2.9, 0.35, 1.7, 1.0, 1.0, 1.0), (4.2, 4.3, 2.3, 1.5, 1.2, 1.05), 15e-6
+    ),
+    "openvino": Multiples((5.0, 1.7, 1.5, 1.0, 1.0, 1.0), (10.0, 3.8, 3.0, 1.4, 1.1, 1.05), 15e-6),
 }
 # Of a backend that none were learnt of.
 CAUTIOUS = Multiples(
     [min(sizes) for sizes in zip(*(each.least for each in SHIPPED.values()))],
     [min(sizes) for sizes in zip(*(each.likely for each in SHIPPED.values()))],
+    min(each.start for each in SHIPPED.values()),
 )

@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import statistics
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -53,8 +55,8 @@ class Profiles:
     rival_seconds: float = 0.0
     is_final: bool = False  # whether the plan of what is likely is wanted, and no cost is asked for
     rival: str = ""  # the plan that takes rival_seconds
-    # A backend that has no profile yet; until then it is taken to be no quicker than the others as
-    # parts are. One that will have none is taken to be as quick as they are in their own runs.
+    # A backend that has no profile yet; until then it is taken to be as quick as most others are as
+    # parts. One that will have none is taken to be as quick as most are in runs of their own.
     awaited: str = ""
 
     def foresee(
@@ -76,34 +78,35 @@ class Profiles:
             return 0.0, _NEVER  # nobody will learn it, so it is taken where nothing else can be
         if known is None:
             is_awaited = backend == self.awaited
-            guessed = self._likely_by_others(nodes) if is_awaited else self._least(nodes)
-            return self._multiples(backend).of(guessed)[0] * guessed, guessed
+            guessed = self._likely_by_others(nodes) if is_awaited else self._usual(nodes)
+            multiples = self._multiples(backend)
+            return multiples.of(guessed)[0] * guessed, max(guessed, multiples.start)
         seconds = sum(known.get(node, 0.0) for node in nodes)
-        least, likely = self._multiples(backend).of(seconds)
-        return least * seconds, likely * seconds
+        return self._multiples(backend).foreseen(seconds)
 
-    def _least(self, nodes: Sequence[int]) -> float:
-        """Return what each of these nodes takes on whoever is its quickest, together."""
-        return sum(self._least_by_node.get(node, 0.0) for node in nodes)
+    def _usual(self, nodes: Sequence[int]) -> float:
+        """Return what these nodes take on most backends, together: a profile may give a node the
+        time of another one that was fused with it."""
+        return sum(self._usual_by_node.get(node, 0.0) for node in nodes)
 
     def _likely_by_others(self, nodes: Sequence[int]) -> float:
-        """Return what is likely on the quickest of the backends that take all of these nodes, or
-        else their least."""
-        those = [node for node in nodes if node in self._least_by_node]
-        found = []
-        for backend, seconds in self.seconds.items():
-            if all(node in seconds for node in those):
-                total = sum(seconds[node] for node in those)
-                found.append(self._multiples(backend).of(total)[1] * total)
-        return min(found, default=self._least(those))
+        """Return what is likely on most of the backends that take all of these nodes, or else what
+        is usual."""
+        those = [node for node in nodes if node in self._usual_by_node]
+        found = [
+            self._multiples(backend).foreseen(sum(seconds[node] for node in those))[1]
+            for backend, seconds in self.seconds.items()
+            if all(node in seconds for node in those)
+        ]
+        return statistics.median(found) if found else self._usual(those)
 
     @functools.cached_property
-    def _least_by_node(self) -> dict[int, float]:
-        least: dict[int, float] = {}
+    def _usual_by_node(self) -> dict[int, float]:
+        known: defaultdict[int, list[float]] = defaultdict(list)
         for of_backend in self.seconds.values():
             for node, seconds in of_backend.items():
-                least[node] = min(seconds, least.get(node, seconds))
-        return least
+                known[node].append(seconds)
+        return {node: statistics.median(each) for node, each in known.items()}
 
     def _multiples(self, backend: str) -> Multiples:
         return self.multiples.get(backend, CAUTIOUS)

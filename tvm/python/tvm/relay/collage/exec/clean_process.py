@@ -3,7 +3,8 @@
 of an import of TVM. Its own code: clean.py. Test: exec/test_clean.py.
 
 There is one at a time, started when the first worker is asked for or shortly before, in the
-conditions that the driver's own children would have then. A worker is started as a process of its own instead
+conditions that the driver's own children would have then. A worker is started as a process of its
+own instead
 - where a fork would not be what is asked for: in another environment than the driver's;
 - where the driver would not be its parent as it should: for another thread than the main one, whose
   end is the worker's, and in a fork of the driver;
