@@ -116,8 +116,8 @@ class OptionTable:
         "normal",
         _one_of(*Effort),
         "how long is looked for a better mix: quick compares the backends alone and the plan of "
-        "their profiles, normal stops when a mix cannot win, exhaustive proves that the plan is "
-        "the best",
+        "their profiles, normal asks for half a minute and stops when a mix cannot win, "
+        "exhaustive proves that the plan is the best",
     )
     cost_bounds: bool = _row(
         False, _ANY, "measure this machine's peaks, and ask for no cost that cannot matter by them"

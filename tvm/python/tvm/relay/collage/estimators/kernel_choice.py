@@ -52,7 +52,7 @@ def choose_kernels(
 ) -> tuple[KernelChoice, ...]:
     """Return the KernelChoices of all steps of these parts (typed) that have several kernels, those
     of the most work first, as far as the limit leaves time for them. After so many seconds none is
-    measured any more but the last.
+    measured any more, and half as many are for the last ones.
 
     What goes wrong with a step or a kernel is logged, and leaves the step as the backend runs it.
     """
@@ -68,7 +68,8 @@ def choose_kernels(
         if any(step.is_last for step in steps)
     ]
     last = _once(step for steps in said for step in steps if step.is_last)
-    costs = _costs(session.estimator, last, on_step, limit=limit)
+    last.sort(key=lambda step: step.work, reverse=True)
+    costs = _costs(session.estimator, last, on_step, limit=limit, seconds=seconds / 2)
     last = [step for step in last if step.key in costs]
     choices += [choose(step, costs[step.key]) for step in last]
     choices += of_others([*first, *last], choices)

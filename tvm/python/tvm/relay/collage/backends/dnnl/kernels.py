@@ -178,6 +178,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
         kernels=_LAYOUTS,
         sizes=sizes,
         budget_seconds=_LAYOUT_SECONDS,
+        work=sum(_multiply_adds(graph, node) for node in convs),
         stands_for=_OTHER_LAYOUTS,
         is_last=True,
     )

@@ -43,6 +43,8 @@ from .in_network import (
 _SAMPLE_SECONDS = 3e-4
 _MOST_ROUNDS = 10 * ROUNDS_BEFORE_GIVING_UP
 _GIVE_UP_RATIO = 1.15
+# A run that takes so long says at once what it takes.
+_LONG_SECONDS = 0.02
 # How far numbers may be from those of the usual kernel: where all are float32, and where some are
 # coarser. The parts that hold the kernel are verified more strictly; this is for kernels that
 # compute something else, because no part would be left if the fastest one of a step were wrong.
@@ -146,11 +148,12 @@ def _timer(runs: KernelRuns, first: Run, lap: Lap) -> Timer:
 
 def _seconds_once(run: Run) -> float:
     """Return the seconds of the fastest of a few runs, so that one that was disturbed decides
-    nothing."""
+    nothing, or of one that is long."""
 
     def seconds() -> float:
         start = time.perf_counter()
         run()
         return max(time.perf_counter() - start, 1e-9)
 
-    return min(seconds() for _ in range(3))
+    first = seconds()
+    return first if first > _LONG_SECONDS else min(first, seconds(), seconds())
