@@ -94,6 +94,7 @@ class TableBackends final : public Backends {
     was_asked_sharply |= sharply;
     Foresight foresight;
     foresight.is_rough = is_rough && !sharply;
+    foresight.asking_seconds = asking_seconds;
     foresight.rival_seconds = rival_seconds;
     foresight.is_final = is_final;
     for (const CostQuestion& question : questions) {
@@ -122,6 +123,7 @@ class TableBackends final : public Backends {
   Table foreseen;
   double least_share = 1;  // of what is foreseen
   bool is_rough = false;
+  double asking_seconds = 0;
   double sharper = 1;  // so many times what is foreseen, asked sharply
   mutable bool was_asked_sharply = false;
   bool is_final = false;
@@ -360,8 +362,21 @@ TEST_CASE("plan: what costs of a backend show raises what is likely of its other
     const FunctionPlan plan = PlanOf(g, backends);
     CHECK(plan.is_beaten);
     CHECK(plan.cost_counts.asked == 16);
+    double of_parts = 0;
+    for (const PlannedPart& part : plan.parts) of_parts += part.cost.seconds;
+    CHECK(of_parts == doctest::Approx(plan.seconds));
     // What may be gained at most is told by what is hardly ever, which nothing raises.
     CHECK(plan.lower_bound_seconds < 0.9 * of_tvm);
+  }
+  SUBCASE("and are lowered again when others show less") {
+    // The first are twice as slow, all others as foreseen.
+    for (int k = 8; k < kCount; ++k) {
+      const std::string name = "mine: n" + std::to_string(k);
+      costs[name] = foreseen[name];
+    }
+    TableBackends backends(g, Specs(g, each, each), costs);
+    backends.foreseen = foreseen;
+    CHECK(PlanOf(g, backends).seconds < of_tvm - 32 * 4);
   }
   SUBCASE("and nothing of those of another size") {
     for (int k = 0; k < 12; ++k) add(k, 4.1, 6);
@@ -444,6 +459,19 @@ TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single o
   CHECK(Text(g, bounded, cut) == "tvm(a) tvm(b) tvm(c)");
   CHECK_FALSE(cut.is_optimal);
   CHECK(cut.lower_bound_seconds == 2.5);  // what was given up counts
+}
+
+TEST_CASE("plan: who foresees costs says how long they may be asked for") {
+  const NamedGraph g = G(kChain);
+  TableBackends backends(g, Specs(g, "a | b | a b", "a | b | c"),
+                         {{"mine: a b", 1}, {"tvm: a", 4}, {"tvm: b", 3}, {"tvm: c", 2}});
+  backends.foreseen = {{"mine: a b", 1}, {"tvm: a", 4}, {"tvm: b", 3}, {"tvm: c", 2}};
+  CHECK(Text(g, backends, PlanOf(g, backends)) == "mine(a b) tvm(c)");
+  backends.asking_seconds = 1e-9;
+  const FunctionPlan plan = PlanOf(g, backends);
+  CHECK(Text(g, backends, plan) == "tvm(a) tvm(b) tvm(c)");
+  CHECK(plan.cuts.size() == 1);
+  CHECK(plan.lower_bound_seconds == 3);  // what was given up counts
 }
 
 TEST_CASE("plan: the time limit keeps another backend's single operators where TVM has none") {

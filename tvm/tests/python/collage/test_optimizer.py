@@ -25,6 +25,7 @@ from tvm.relay.collage.plans import part_kernels, whole_plans
 from tvm.relay.collage.plans.competing import Plans
 from tvm.relay.collage.plans.first_answer import FirstAnswer
 from tvm.relay.collage.plans.graph_search import GuardResult, GuardUnavailable
+from tvm.relay.collage.plans.request import Phases
 
 TARGETS = ["llvm", "dnnl"]
 
@@ -86,6 +87,15 @@ def test_the_op_level_plan_that_is_a_backends_own_is_told_to_be_so(fakes, monkey
     )
     collage.optimize(mod, params, TARGETS)
     assert fakes["same_as"] == {"collage": "tvm"}, "where the search leaves all on TVM"
+
+
+def test_a_phase_has_no_seconds_of_those_inside_it():
+    phases = Phases()
+    with phases.phase("outer"):
+        time.sleep(0.02)
+        with phases.phase("inner"):
+            time.sleep(0.2)
+    assert phases.seconds["inner"] >= 0.2 and 0.02 <= phases.seconds["outer"] < 0.2
 
 
 def test_a_search_is_told_of_while_the_pass_runs(fakes, monkeypatch):
@@ -201,13 +211,20 @@ def interrupt(*_, **__):
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("where", ["PartKernels", "partition", "end_to_end", "decide"])
+@pytest.mark.parametrize(
+    "module, where",
+    [
+        (part_kernels, "choose_kernels"),
+        *((optimizer, name) for name in ("partition", "end_to_end", "decide")),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
 def test_an_interrupt_after_the_first_answer_ships_the_best_so_far(
-    fakes, monkeypatch, caplog, capsys, where
+    fakes, monkeypatch, caplog, capsys, module, where
 ):
     """Whatever runs then: kernels are the usual ones again, as those that were raced."""
     fakes["first"] = answered()
-    monkeypatch.setattr(optimizer, where, interrupt)
+    monkeypatch.setattr(module, where, interrupt)
     result = collage.optimize(*small_net(), TARGETS)
     assert (result.plan, result.library) == ("dnnl", "library of dnnl")
     assert (result.ended_early, result.guard_skipped) == ("the compile was interrupted", "")

@@ -24,7 +24,6 @@ from .compile import build_whole, check_calls_parts, check_runs, executor_of, pr
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
 from .estimators import CostEstimator
-from .estimators.profiles import Profiles
 from .estimators.relearnt import Relearnt, pairs_of
 from .estimators.session import Session, default_workers, open_session
 from .estimators.tuned import tune_whole, tuning
@@ -68,8 +67,6 @@ from .result import Result
 from .tuning import TuningRecords, records_in_force
 from .tuning.from_options import given_records, shipped_of
 
-# So long are costs asked for that profiles foresee: half of what a user waits for.
-_FORESEEN_SECONDS = 30.0
 _logger = logging.getLogger(__name__)
 
 
@@ -375,13 +372,11 @@ def _place_operators(request: Request, measuring: Session, profiled: Profiled | 
             tune_whole(session, request.prepared, targets.host)
         # A tuner tells of its own work between the questions.
         with contextlib.nullcontext() if run else session.estimator.searching():
-            asking = _asking(request, is_foreseen=profiled is not None)
-            partitioned = partition(request.prepared, targets, estimator, **asking)
-            profiles = profiled.profiles if profiled else None
+            partitioned = partition(request.prepared, targets, estimator, **_asking(request))
             if kernels:
-                plans.kernels = kernels.of_plans(profiles)
+                kernels.settle(profiled.profiles if profiled else None)
             if traders_in(partitioned):
-                _add_exact(request, session, profiles)
+                _add_exact(request, session, profiled)
     records = request.records
     if run and (run.records or tuned.tries()):
         records = TuningRecords([*records, *run.records], [run.tuner])
@@ -396,31 +391,25 @@ def _place_operators(request: Request, measuring: Session, profiled: Profiled | 
         replans=estimator.replans or {},
         counts=estimator.counts,
         transfers=run.transfers if run else {},
-        profiles=profiles,
+        profiles=profiled.profiles if profiled else None,
         is_cut=request.limit.left(ASKED) <= 0,
     )
 
 
-def _add_exact(request: Request, session: Session, profiles: Profiles | None) -> None:
+def _add_exact(request: Request, session: Session, profiled: Profiled | None) -> None:
     """Add the op-level optimum of the backends that do not trade accuracy, whatever the others
     take; most of their costs are known."""
     exact = dataclasses.replace(request.targets, external=without_traders(request.targets.external))
     if exact.external:  # else it is TVM alone
-        alone = profiles and dataclasses.replace(profiles, rival_seconds=0.0)
-        estimator = CostEstimator(session, alone)
-        asking = _asking(request, is_foreseen=profiles is not None)
-        found = partition(request.prepared, exact, estimator, **asking)
+        estimator = CostEstimator(session, profiled and profiled.without_rival())
+        found = partition(request.prepared, exact, estimator, **_asking(request))
         request.plans.add_found(EXACT, found, estimator.reports)
 
 
-def _asking(request: Request, is_foreseen: bool) -> dict[str, float]:
-    """Return the option of the pass that says how long it may ask for costs; {} for no limit. Where
-    they are foreseen the likeliest are asked for first, and what is not asked for in a while hardly
-    pays."""
-    seconds = _FORESEEN_SECONDS if is_foreseen else math.inf
-    if request.limit.is_set:
-        seconds = min(seconds, max(request.limit.left(ASKED), 1e-6))
-    return {"time_limit": seconds} if seconds < math.inf else {}
+def _asking(request: Request) -> dict[str, float]:
+    """Return the option of the pass that says how long it may ask for costs; {} for no limit."""
+    limit = request.limit
+    return {"time_limit": max(limit.left(ASKED), 1e-6)} if limit.is_set else {}
 
 
 def _add_plans(request: Request, found: OpLevel) -> None:

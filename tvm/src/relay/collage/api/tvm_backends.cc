@@ -2,7 +2,6 @@
 #include "tvm_backends.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <map>
 #include <string>
@@ -221,11 +220,8 @@ Foresight TvmBackends::Foresee(const DataflowGraph& graph,
     const CandidatePartition& candidate = question.candidate;
     asked.Add(question, WorkJson(graph, candidate.sub_graph), targets_[candidate.spec].target);
   }
-  const auto began = std::chrono::steady_clock::now();
   const String text =
       FromPython(estimator_.value()->foresee(asked.text(), asked.targets(), sharply));
-  const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - began;
-  if (sharply) seconds_sharpening_ += spent.count();
   const JsonValue answer = JsonValue::Parse(text);
   Foresight foresight;
   for (const JsonValue& each : answer["least"].Items()) foresight.least.push_back(each.Real());
@@ -233,6 +229,7 @@ Foresight TvmBackends::Foresee(const DataflowGraph& graph,
   foresight.rival_seconds = answer["rival_seconds"].Real();
   foresight.is_final = answer["is_final"].Bool();
   foresight.is_rough = answer["is_rough"].Bool();
+  foresight.asking_seconds = answer["asking_seconds"].Real();
   for (const std::vector<double>* each : {&foresight.least, &foresight.likely}) {
     ICHECK_EQ(each->size(), questions.size()) << "candidates that are not foreseen";
   }
@@ -261,9 +258,6 @@ std::vector<double> TvmBackends::TransitionSeconds(const std::vector<NodeIndex>&
   return seconds;
 }
 
-double TvmBackends::SecondsWaited() const {
-  const double for_others = CallGlobal("tvm.relay.collage.seconds_waited");
-  return for_others + seconds_sharpening_;
-}
+double TvmBackends::SecondsWaited() const { return CallGlobal("tvm.relay.collage.seconds_waited"); }
 
 }  // namespace tvm::collage

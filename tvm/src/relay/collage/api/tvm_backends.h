@@ -45,7 +45,6 @@ class TvmBackends final : public Backends {
   const std::vector<TargetSpec> targets_;
   const Optional<CostEstimator> estimator_;
   const ImportScope scope_;
-  mutable double seconds_sharpening_ = 0;
 };
 
 }  // namespace tvm::collage

@@ -51,6 +51,8 @@ struct Foresight {
   bool is_final = false;
   // Is it less than can be known? Then it may end the search, and else is asked for once more.
   bool is_rough = false;
+  // For so long from now on costs may be asked for; 0: as long as the pass may take.
+  double asking_seconds = 0;
 };
 
 // What becomes of the layout of a call's values in a part of TVM.
@@ -106,8 +108,7 @@ class Backends {
   virtual std::vector<double> TransitionSeconds(const std::vector<NodeIndex>& values) const {
     return std::vector<double>(values.size(), 0.0);
   }
-  // How long this thread has waited for CPUs that others measure on, and for what was foreseen
-  // sharply: it has a limit of its own.
+  // How long this thread has waited for CPUs that others measure on.
   virtual double SecondsWaited() const { return 0; }
 
  private:

@@ -41,8 +41,12 @@ CostTable::CostTable(const DataflowGraph& graph, const Backends& backends,
   costs_.resize(candidates.size());
   proven_seconds_.resize(candidates.size());
   least_seconds_.resize(candidates.size());
+  most_inside_.resize(candidates.size());
   const Signatures signatures = backends.SignaturesOf(graph);
   for (size_t id = 0; id < candidates.size(); ++id) {
+    const size_t spec = static_cast<size_t>(candidates[id].spec);
+    if (of_backend_.size() <= spec) of_backend_.resize(spec + 1);
+    of_backend_[spec].push_back(static_cast<int>(id));
     if (backends.IsHost(candidates[id])) {
       signature_of_.push_back(nullptr);  // never asked for
       continue;
@@ -93,6 +97,7 @@ void CostTable::Foresee(bool sharply) {
   rival_seconds_ = foresight.rival_seconds;
   is_final_ = foresight.is_final;
   is_rough_ = foresight.is_rough;
+  asking_seconds_ = foresight.asking_seconds;
   if (foresight.likely.empty()) return;
   likely_seconds_.resize(candidates_.size());
   size_t k = 0;
@@ -111,10 +116,11 @@ void CostTable::SetLowerBounds(CoverProblem* problem) const {
   for (size_t id = 0; id < bounds.size(); ++id) problem->candidates[id].lower_bound = bounds[id];
 }
 
-void CostTable::LeaveAsForeseen(const std::vector<int>& plan) {
+void CostTable::LeaveAsForeseen(const CoverProblem& problem, const std::vector<int>& plan) {
   for (int id : plan) {
     if (!costs_[id].status.empty()) continue;
-    costs_[id] = {"estimated", likely_seconds_[id], "by the profile of the backend alone"};
+    const double seconds = problem.candidates[id].lower_bound;
+    costs_[id] = {"estimated", seconds, "by profiles of the backends alone"};
   }
 }
 
@@ -236,12 +242,12 @@ void CostTable::RaiseLikely(CoverSearch* search) const {
   if (search->problem().are_bounds_proven) return;
   // By backend, and by size from the largest on.
   std::map<int, std::map<int, std::vector<double>, std::greater<>>> ratios;
-  for (size_t id = 0; id < candidates_.size(); ++id) {
-    if (backends_.IsHost(candidates_[id]) || !(likely_seconds_[id] > 0)) continue;
-    std::vector<double>& of_kind = ratios[candidates_[id].spec][SizeOf(static_cast<int>(id))];
-    const bool is_first = equal_.at(*signature_of_[id]).front() == static_cast<int>(id);
-    if (!is_first || costs_[id].status != "measured") continue;
-    of_kind.push_back(costs_[id].seconds / likely_seconds_[id]);
+  for (const auto& [signature, ids] : equal_) {
+    const int first = ids.front();
+    if (!(likely_seconds_[first] > 0)) continue;
+    std::vector<double>& of_kind = ratios[candidates_[first].spec][SizeOf(first)];
+    if (costs_[first].status != "measured") continue;
+    of_kind.push_back(costs_[first].seconds / likely_seconds_[first]);
   }
   std::map<int, std::map<int, double>> raised;
   for (const auto& [spec, sizes] : ratios) {
@@ -253,7 +259,6 @@ void CostTable::RaiseLikely(CoverSearch* search) const {
       raised[spec][size] = std::max(1.0, SeldomBelow(are_enough ? of_size : known));
     }
   }
-  const std::vector<double> inside = MostInside();
   for (size_t id = 0; id < candidates_.size(); ++id) {
     const int each = static_cast<int>(id);
     if (backends_.IsHost(candidates_[id]) || !costs_[id].status.empty()) continue;
@@ -261,25 +266,18 @@ void CostTable::RaiseLikely(CoverSearch* search) const {
     const std::map<int, double>& of_backend = raised[candidates_[id].spec];
     const auto found = likely > 0 ? of_backend.find(SizeOf(each)) : of_backend.end();
     const double ratio = found == of_backend.end() ? 1.0 : found->second;
-    const double seconds = std::max(ratio * likely, kAtLeastOfInside * inside[id]);
-    if (seconds > likely) search->SetLowerBound(each, seconds);
+    // Also what was raised before by more, as fewer costs were known.
+    search->SetLowerBound(each, std::max(ratio * likely, kAtLeastOfInside * most_inside_[id]));
   }
 }
 
-std::vector<double> CostTable::MostInside() const {
-  std::vector<double> most(candidates_.size());
-  for (const auto& [signature, ids] : equal_) {
-    const EstimatedCost& cost = costs_[ids.front()];
-    if (cost.status != "measured") continue;
-    for (int part : ids) {
-      const IndexSet& nodes = candidates_[part].sub_graph.inside();
-      for (size_t id = 0; id < candidates_.size(); ++id) {
-        if (candidates_[id].spec != candidates_[part].spec || cost.seconds <= most[id]) continue;
-        if (nodes.IsSubsetOf(candidates_[id].sub_graph.inside())) most[id] = cost.seconds;
-      }
-    }
+void CostTable::NoteInside(int id) {
+  const IndexSet& nodes = candidates_[id].sub_graph.inside();
+  for (int other : of_backend_[candidates_[id].spec]) {
+    double& most = most_inside_[other];
+    if (costs_[id].seconds <= most) continue;
+    if (nodes.IsSubsetOf(candidates_[other].sub_graph.inside())) most = costs_[id].seconds;
   }
-  return most;
 }
 
 void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {
@@ -287,6 +285,7 @@ void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {
     const EstimatedCost& cost = costs_[id];
     search->SetCost(id,
                     cost.IsUsable() ? CandidateCost::Known(cost.seconds) : CandidateCost::Failed());
+    if (cost.status == "measured" && !likely_seconds_.empty()) NoteInside(id);
   }
 }
 

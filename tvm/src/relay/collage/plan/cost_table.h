@@ -49,8 +49,10 @@ class CostTable {
   bool is_final() const { return is_final_; }
   // Is it less than AskSharply tells?
   bool is_rough() const { return is_rough_; }
-  // Has the cost of each of these parts that has none be what it is likely to be.
-  void LeaveAsForeseen(const std::vector<int>& plan);
+  // For so long costs may be asked for; 0 where nobody says.
+  double asking_seconds() const { return asking_seconds_; }
+  // Has the cost of each of these parts that has none be what the search took for it.
+  void LeaveAsForeseen(const CoverProblem& problem, const std::vector<int>& plan);
   // How many costs that were asked for are below what they hardly ever are.
   int NumBelowBound() const;
   // No cover of what is known by now costs less, but for what hardly ever happens. `problem` is the
@@ -90,8 +92,8 @@ class CostTable {
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
-  // By candidate, the most that a part of it takes on its backend, as far as that is known.
-  std::vector<double> MostInside() const;
+  // Notes for all that hold a candidate what that takes.
+  void NoteInside(int id);
   // The size of what is likely of a candidate's cost, as a logarithm.
   int SizeOf(int id) const;
 
@@ -102,9 +104,13 @@ class CostTable {
   std::vector<double> proven_seconds_;  // by candidate
   std::vector<double> least_seconds_;   // by candidate, those and what is foreseen
   std::vector<double> likely_seconds_;  // by candidate; none where no run was profiled
+  // By candidate, the most that a part of it takes on its backend, as far as that is known.
+  std::vector<double> most_inside_;
+  std::vector<std::vector<int>> of_backend_;  // candidates by spec
   double rival_seconds_ = 0;
   bool is_final_ = false;
   bool is_rough_ = false;
+  double asking_seconds_ = 0;
   CostCounts counts_;
   std::vector<const Signature*> signature_of_;                            // by candidate
   std::unordered_map<Signature, std::vector<int>, SignatureHash> equal_;  // candidates, ascending

@@ -119,7 +119,7 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
     clock->Enter("search");
     step = search->Step();
   }
-  costs->LeaveAsForeseen(step.plan.candidates);
+  costs->LeaveAsForeseen(search->problem(), step.plan.candidates);
   costs->LeaveToHost(step.plan.candidates);
   clock->Leave();
   if (!has_given_up) least_seconds = LeastOfAnyCover(*search, *costs, step.plan);
@@ -147,10 +147,14 @@ FunctionPlan Plan(const DataflowGraph& graph, const Backends& backends,
     costs.AskSharply();
     is_decided = is_hopeless();
   }
+  const double asking_ends = OwnSeconds(backends) + costs.asking_seconds();
+  const auto may_ask_no_more = [&] {
+    return is_over() || (costs.asking_seconds() > 0 && OwnSeconds(backends) >= asking_ends);
+  };
   if (!is_decided) layouts->Ask(backends);
   clock->Enter("search");
   CoverSearch search = SearchFor(graph, candidates, costs, transitions);
-  const FoundCover found = FindCover(&search, &costs, is_over, clock);
+  const FoundCover found = FindCover(&search, &costs, may_ask_no_more, clock);
   const CoverPlan& cover = found.plan;
 
   for (int id : cover.candidates) plan.parts.push_back({candidates[id], costs[id]});

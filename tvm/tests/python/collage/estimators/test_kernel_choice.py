@@ -141,7 +141,7 @@ def test_those_of_the_most_work_are_first_and_time_ends_them(fake, caplog):
 
     # Of each kind one at least.
     assert choose(Slow(), seconds=0.01) == {"step large": "fast", "step whole": "fast"}
-    assert "kernels of 1 steps of little work are not measured" in caplog.text
+    assert "the time for kernels is over: 1 steps are left" in caplog.text
 
 
 def test_what_the_store_knows_is_not_measured(fake):

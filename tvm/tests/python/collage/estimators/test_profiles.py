@@ -141,6 +141,7 @@ def test_in_a_quick_plan_who_has_no_profile_gets_what_nobody_else_takes(net):
 def test_a_backend_without_a_profile_is_guessed_by_most_of_the_others(awaited, likely):
     seconds = {"tvm": {1: 2.0, 2: 6.0}, "other": {2: 3.0}, "third": {2: 0.1}}
     known = {"tvm": alike(0.5, 1.0), "other": alike(0.5, 2.0), NAME: alike(0.25, 9.0)}
+    known["tvm"] = Multiples([0.5] * 6, [1.0] * 6, start=1.5)  # of no node that nobody takes
     known["third"] = alike(0.5, 1.0)
     profiles = Profiles(seconds, known, awaited=awaited)
     targets = [tvm.target.Target(NAME)] * 4

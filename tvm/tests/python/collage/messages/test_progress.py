@@ -266,6 +266,9 @@ def test_a_search_shows_nothing_while_other_work_is_shown():
     with progress.searching():
         progress.begin(total=1, cached=0)
         with progress.hidden():
+            with contextlib.suppress(ValueError), progress.hidden():
+                clock.now = 20.0
+                raise ValueError("as a build may")
             clock.now = 30.0
         clock.now = 41.0
         progress.on_built()

@@ -33,18 +33,21 @@ def asked(monkeypatch):
     return calls
 
 
-def kernels_of(*names):
+def kernels_of(*names, is_foreseen=False):
+    plans = SimpleNamespace(parts_with_kernels=lambda: ["all parts"], kernels=())
     request = SimpleNamespace(
         clock=Phases(),
         limit=None,
         options=CollageOptions(progress="quiet"),
-        plans=SimpleNamespace(parts_with_kernels=lambda: ["all parts"]),
+        plans=plans,
         targets=SimpleNamespace(
             external=[SimpleNamespace(kind=SimpleNamespace(name=name)) for name in names]
         ),
     )
     estimator = SimpleNamespace(hidden=contextlib.nullcontext, require=lambda modules: None)
-    return PartKernels(request, SimpleNamespace(estimator=estimator))
+    made = PartKernels(request, SimpleNamespace(estimator=estimator), is_foreseen)
+    made.plans = plans
+    return made
 
 
 def profiles(**seconds):
@@ -58,8 +61,9 @@ def test_they_are_measured_when_a_candidate_that_has_such_steps_is_first_asked_f
         [choice] = kernels.of_candidates("dnnl")
         assert (choice.kernel, choice.tried) == ("other", ()), "what changes nothing is left out"
     assert asked == [["all parts"]]
-    assert kernels.of_plans(profiles(dnnl=9.0)) == (OTHER, USUAL), "known ones are used"
+    kernels.settle(profiles(dnnl=9.0))
     assert kernels.chosen() == (OTHER, USUAL) and len(asked) == 1
+    assert kernels.plans.kernels == (OTHER, USUAL), "plans that are added have them from then on"
 
 
 @pytest.mark.parametrize(
@@ -74,9 +78,21 @@ def test_they_are_measured_when_a_candidate_that_has_such_steps_is_first_asked_f
 )
 def test_where_nobody_asked_they_are_measured_for_a_backend_that_may_win(asked, given, is_measured):
     """One without a profile may."""
-    found = kernels_of("dnnl", "openvino").of_plans(given)
-    assert (found, len(asked)) == ((OTHER, USUAL) if is_measured else (), is_measured)
+    kernels = kernels_of("dnnl", "openvino")
+    kernels.settle(given)
+    assert (kernels.plans.kernels, len(asked)) == ((OTHER, USUAL) if is_measured else (), is_measured)
 
 
 def test_without_a_backend_that_has_such_steps_nothing_is_measured(asked):
-    assert kernels_of("openvino").of_plans(profiles(openvino=1.0)) == () and asked == []
+    kernels_of("openvino").settle(profiles(openvino=1.0))
+    assert asked == []
+
+
+@pytest.mark.parametrize("is_foreseen, seconds", [(True, 8.0), (False, float("inf"))])
+def test_foreseen_searches_have_a_limit_of_their_own(monkeypatch, is_foreseen, seconds):
+    given = []
+    monkeypatch.setattr(
+        part_kernels, "choose_kernels", lambda *_, seconds, **__: given.append(seconds) or ()
+    )
+    kernels_of("dnnl", is_foreseen=is_foreseen).chosen()
+    assert given == [seconds]

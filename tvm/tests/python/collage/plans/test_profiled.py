@@ -12,7 +12,7 @@ from tvm.relay.collage.estimators.calibration import Multiples
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.exec.time_limit import NO_LIMIT, TimeLimit
 from tvm.relay.collage.plans.graph_search.libraries import Linked
-from tvm.relay.collage.plans.profiled import Profiled
+from tvm.relay.collage.plans.profiled import ASKING_SECONDS, Profiled
 
 
 @pytest.fixture(scope="module")
@@ -138,6 +138,9 @@ def test_tvm_alone_is_built_once_the_search_wants_to_know_more(mod, tmp_path):
         assert (sharp.likely, sharp.is_rough) == ([7.0, 2.0], False)
     assert built.asked == [["tvm"]] and done == [{NAME, "tvm"}]
     assert list(profiled.first.files) == [NAME, "tvm"], "the guard has it"
+    alone = profiled.without_rival().foresee([tvm.target.Target(NAME)], [[1, 2, 3]], False)
+    assert (sharp.rival_seconds, alone.rival_seconds, alone.likely) == (2.0, 0.0, [2.0])
+    assert sharp.asking_seconds == ASKING_SECONDS
 
 
 def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_a_guess(mod, tmp_path):
@@ -149,6 +152,33 @@ def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_a_guess(mod, tmp_path)
     sharp = foreseen(profiled, "llvm", NAME, sharply=True)
     assert (sharp.likely, sharp.is_rough) == ([2.0, 2.0], False)
     assert list(profiled.first.files) == [NAME]
+
+
+def test_tvm_alone_is_built_at_once_for_a_small_net(mod, tmp_path):
+    first = first_of(NAME, 1e-3, files=[NAME], raced=[NAME])
+    first = dataclasses.replace(first, folder=str(tmp_path))
+    built = Builds(files={"tvm": Linked("tvm.so", "", KERNELS)})
+    replies = {"tvm.so": times({"1": 3.0}), f"{NAME}.so": times({"1": 0.5})}
+    profiled = Profiled(request_of(mod), session_of(replies), first, built)
+    assert built.asked == [["tvm"]] and set(profiled.profiles.seconds) == {NAME, "tvm"}
+    assert not foreseen(profiled, NAME).is_rough
+
+
+def test_a_profile_of_tvm_that_failed_is_not_asked_for_again(mod):
+    first = first_of(NAME, 2.0, files=["tvm", NAME], raced=[NAME])
+    replies = {"tvm.so": times({}, "it has no steps"), f"{NAME}.so": times({"1": 0.5})}
+    built = Builds()
+    profiled = Profiled(request_of(mod), session_of(replies), first, built)
+    assert not foreseen(profiled, NAME).is_rough and built.asked == []
+
+
+def test_where_no_library_has_a_profile_that_of_tvm_alone_will_do(mod, tmp_path):
+    first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
+    first = dataclasses.replace(first, folder=str(tmp_path))
+    built = Builds(files={"tvm": Linked("tvm.so", "", KERNELS)})
+    replies = {"tvm.so": times({"1": 3.0}), f"{NAME}.so": times({}, "it has no steps")}
+    found = Profiled(request_of(mod), session_of(replies), first, built).profiles
+    assert found.seconds == {"tvm": {1: 3.0}} and not found.awaited
 
 
 def test_tvm_alone_that_is_there_is_profiled_at_once(mod):

@@ -74,6 +74,14 @@ def test_while_a_plan_may_win_all_are_built(mod, are_beaten):
     assert beaten_plans(request_of(mod), first, search_of(mod, *are_beaten)) == {}
 
 
+def test_in_a_small_net_tvm_alone_is_compared_if_it_is_built(mod):
+    for seconds, files, told in ((1e-3, ["tvm"], {NAME}), (1e-3, [], {"tvm", NAME})):
+        first = first_of("other", seconds, files=files, raced=["other"])
+        assert set(beaten_plans(request_of(mod), first, search_of(mod, True))) == told
+        profiles = Profiles({"tvm": {1: 9.0}}, {}, rival_seconds=seconds)
+        assert ("tvm" in slow_plans(request_of(mod), first, profiles)) == ("tvm" in told)
+
+
 def test_whoever_was_raced_is_compared_again(mod):
     first = first_of(NAME, 1.0, raced=[NAME, "tvm"])
     assert beaten_plans(request_of(mod), first, search_of(mod, True)) == {}

@@ -29,7 +29,8 @@ class Multiples:
 
     least: Sequence[float]
     likely: Sequence[float]
-    # Seconds that a part seldom takes less than, whatever its operators took inside others.
+    # Seconds that a part seldom takes less than, whatever its operators took inside others; shipped
+    # is less than half of the least that any took. Nobody learns it: such pairs have no ratio.
     start: float = 0.0
 
     def of(self, seconds: float) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 """Choice of the kernel that runs each step of a backend's parts, by measuring those that there are.
 
 Times are looked for in the store, then measured in a worker, one step after another, where nothing
-else runs; the search that follows finds its candidates built with the outcome.
+else runs; candidates that are measured after that are built with the outcome.
 Test: estimators/test_kernel_choice.py.
 """
 
@@ -92,8 +92,13 @@ def _steps_of(part: relay.Function) -> list[KernelStep] | None:
 
 
 def _once(steps: Iterable[KernelStep]) -> list[KernelStep]:
-    """Drop steps that are equal to others."""
-    return list({step.key: step for step in steps}.values())
+    """Drop steps that are equal to others, but those of the part that has most of them."""
+    found: dict[str, KernelStep] = {}
+    for step in steps:
+        known = found.get(step.key)
+        if known is None or step.work > known.work:
+            found[step.key] = step
+    return list(found.values())
 
 
 def _costs(
@@ -116,7 +121,7 @@ def _costs(
             )
             break
         if time.monotonic() > end:
-            _logger.info("kernels of %d steps of little work are not measured", len(unknown) - done)
+            _logger.info("the time for kernels is over: %d steps are left", len(unknown) - done)
             break
         on_step(step.label, done, len(unknown))
         costs[step.key] = _measure(estimator, step)

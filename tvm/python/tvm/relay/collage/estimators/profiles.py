@@ -35,10 +35,12 @@ class Foresight(NamedTuple):
     rival_seconds: float  # of the fastest backend alone, measured whole; 0.0 where none is known
     is_final: bool = False  # whether no cost is asked for, and what is likely is all that is known
     is_rough: bool = False  # whether more can be known, which is asked for if this decides nothing
+    # for so long from now on costs may be asked for; 0.0: as long as the pass may take
+    asking_seconds: float = 0.0
 
 
 class Foreseeing(Protocol):
-    """Foresees costs, at first by what is at hand, and sharply once that decides nothing."""
+    """What foresees costs: at first by what is at hand, and sharply once that decides nothing."""
 
     def foresee(
         self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
@@ -49,7 +51,7 @@ class Foreseeing(Protocol):
 class Profiles:
     """The profiled runs of each backend alone, on a module with one function to place."""
 
-    # By backend (TVM_BACKEND for TVM), what each node took: those that it does not take have none.
+    # By backend (TVM_BACKEND for TVM), what each node took in its plan.
     seconds: Mapping[str, Mapping[int, float]]
     multiples: Mapping[str, Multiples]  # by backend
     rival_seconds: float = 0.0
@@ -93,6 +95,8 @@ class Profiles:
         """Return what is likely on most of the backends that take all of these nodes, or else what
         is usual."""
         those = [node for node in nodes if node in self._usual_by_node]
+        if not those:
+            return 0.0
         found = [
             self._multiples(backend).foreseen(sum(seconds[node] for node in those))[1]
             for backend, seconds in self.seconds.items()

@@ -30,6 +30,7 @@ class Progress:
         self._changed()  # The phase counts its steps from here, and its time from begin().
         self._phase.pause()
         self._is_searching = False
+        self._hiding = 0  # blocks that hide it
 
     @contextlib.contextmanager
     def searching(self) -> Iterator[None]:
@@ -45,13 +46,15 @@ class Progress:
 
     @contextlib.contextmanager
     def hidden(self) -> Iterator[None]:
-        """Show nothing for the block, in which other work is shown."""
-        if self._is_searching:
+        """Show nothing for the block, in which other work is shown, nor for those inside it."""
+        self._hiding += 1
+        if self._is_searching and self._hiding == 1:
             self._phase.pause()
         try:
             yield
         finally:
-            if self._is_searching:
+            self._hiding -= 1
+            if self._is_searching and not self._hiding:
                 self._phase.resume()
                 self._changed()
 

@@ -42,8 +42,8 @@ class Plans:
     """Plans of one prepared module by name, the simplest first: TVM alone, then what is added.
 
     modules: name -> module for the host target. failed: plans that cannot be made, with the reason.
-    machine: where they are measured, None for this one. kernels: by which the steps of their parts
-    run, set before plans with parts are added.
+    machine: where they are measured, None for this one. kernels: by which the steps run of parts of
+    plans that are added from then on.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ ROUNDS = 4
 # Whoever is slower than that leaves after two rounds of them.
 FAR_BEHIND = CLEARLY_SLOWER._replace(rounds=2)
 # Seconds for the builds once a plan is there. One that is given up is built again by the guard, and
-# has no profile by which the search could do without its costs.
+# has no profile, by which its costs are foreseen better than by those of others.
 _PATIENCE = 15.0
 
 # Whoever takes more than so many times the fastest one's time on all threads is not the fastest on

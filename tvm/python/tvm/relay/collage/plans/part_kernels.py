@@ -18,8 +18,8 @@ from ..measure.profiler.kernel_trials import has_kernel_steps
 from ..messages.progress import steps
 from .request import Request
 
-# Other kernels for all its steps do not make a backend alone so much faster: of the nets that were
-# measured for docs/measuring.md none took less than 0.78 of its time.
+# Of its time with the usual kernels a backend alone takes more than that share with others. This
+# assumes that no step but a few has one that is far faster.
 _LEAST_SHARE = 0.7
 # For those of a search that costs are foreseen for: what they leave out is little of the work.
 _SECONDS = 8.0
@@ -39,8 +39,8 @@ class PartKernels:
         return for_candidates(self.chosen()) if has_kernel_steps(backend) else ()
 
     def chosen(self) -> tuple[KernelChoice, ...]:
-        """Return all choices, for the steps of what each backend takes alone; the plans' parts have
-        the same."""
+        """Return all choices, for the steps of what each backend takes alone; the request's plans
+        have them from then on."""
         if self._chosen is None:
             request, estimator = self._request, self._session.estimator
             with request.clock.phase("kernels"), estimator.hidden():
@@ -48,20 +48,21 @@ class PartKernels:
                 with steps("kernels", request.options.progress) as on_step:
                     on_step("looking for steps with several kernels", 0, 1)
                     parts = request.plans.parts_with_kernels()
-                    self._chosen = choose_kernels(
+                    chosen = choose_kernels(
                         self._session,
                         parts,
                         on_step,
                         limit=request.limit,
                         seconds=self._seconds,
                     )
+            self._chosen = request.plans.kernels = chosen
         return self._chosen
 
-    def of_plans(self, profiles: Profiles | None) -> tuple[KernelChoice, ...]:
-        """Return the choices for plans that may ship after the search; none where they were not
-        asked for, and by the profiles none of the backends alone can be the fastest with them."""
-        is_needed = self._chosen is not None or profiles is None or self._may_win(profiles)
-        return self.chosen() if is_needed else ()
+    def settle(self, profiles: Profiles | None) -> None:
+        """Have them measured for plans that may ship after the search, unless nobody asked for them
+        and by the profiles none of the backends alone can be the fastest with them."""
+        if self._chosen is None and (profiles is None or self._may_win(profiles)):
+            self.chosen()
 
     def _may_win(self, profiles: Profiles) -> bool:
         names = [target.kind.name for target in self._request.targets.external]

@@ -2,9 +2,9 @@
 """Each backend alone is run once more with a profile, by which the search foresees costs.
 
 The libraries are those of the first answer, and TVM's own where the others do not decide the
-search. A backend whose profile fails has none, and its costs are asked for as if nothing were known
-of them. Precondition: the prepared module is stamped
-(relay_util/node_spans.py), and the files tell their kernels. Test: plans/test_profiled.py.
+search. The costs of a backend whose profile fails are guessed by the others' profiles.
+Precondition: the prepared module is stamped (relay_util/node_spans.py), and the files tell their
+kernels. Test: plans/test_profiled.py.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import tvm
 from tvm.target import Target
@@ -21,7 +22,7 @@ from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
 from ..estimators.calibration import SHIPPED, Multiples
-from ..estimators.profiles import Foresight, Profiles
+from ..estimators.profiles import Foreseeing, Foresight, Profiles
 from ..estimators.session import Session
 from ..exec.pool import Job
 from ..exec.resolve import path_of
@@ -36,7 +37,7 @@ from .first_answer import FirstAnswer
 from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
 from .names import TVM_ALONE
-from .request import Request
+from .request import SMALL_SECONDS, Request
 
 _logger = logging.getLogger(__name__)
 
@@ -47,6 +48,8 @@ _BUDGET_SECONDS, _LIMIT_SECONDS = 1.0, 60.0
 _SLOW_MOMENT = 1.2
 # Of the build of TVM alone: longer than a net of some hundred operators takes on two cores.
 _TVM_SECONDS = 60.0
+# So long are costs asked for that profiles foresee: half of what a user waits for.
+ASKING_SECONDS = 30.0
 
 
 class Profiled:
@@ -65,13 +68,14 @@ class Profiled:
         how: EndToEnd,
         multiples: Mapping[str, Multiples] = SHIPPED,
     ) -> None:
-        """`how`: plans are built."""
+        """`how`: in which way TVM alone is built."""
         self.first = first
         self._request, self._session, self._how = request, session, how
-        self._is_sharp = False
-        self._sharpening: list[Callable[[], object]] = [self._add_tvm]
         self._calls: list[OperatorCall] = []
         self.profiles = self._profiles(multiples)
+        awaits_tvm = self.profiles is not None and self.profiles.awaited
+        # What is done to foresee sharply, and is not done yet.
+        self._sharpening: list[Callable[[], object]] = [self._add_tvm] if awaits_tvm else []
 
     def when_sharp(self, then: Callable[[], object]) -> None:
         """Have this done as well where the search is not decided by what is known."""
@@ -81,21 +85,25 @@ class Profiled:
         self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
     ) -> Foresight:
         """Return what candidates will cost. Until that is asked for sharply TVM, without a profile,
-        is taken to be no quicker than the libraries at what these take, which untuned it seldom is.
-        """
+        is taken to be as quick as most of the libraries at what these take, which untuned it seldom
+        is: in a small net, where calling a library may take longer than computing, it has one."""
         if self.profiles is None:
             raise ValueError("no backend was profiled")
-        if sharply and not self._is_sharp:
-            self._is_sharp = True
+        while sharply and self._sharpening:
             with self._session.estimator.hidden():
-                for each in self._sharpening:
-                    each()
-        is_rough = not (self._is_sharp or self.profiles.is_final)
-        return self.profiles.foresee(targets, nodes)._replace(is_rough=is_rough)
+                self._sharpening.pop(0)()
+        is_rough = bool(self._sharpening) and not self.profiles.is_final
+        # The likeliest are asked for first: what is not in a while hardly pays.
+        found = self.profiles.foresee(targets, nodes)
+        return found._replace(is_rough=is_rough, asking_seconds=ASKING_SECONDS)
+
+    def without_rival(self) -> Foreseeing:
+        """Return the same for a search that has no plan to beat."""
+        return _WithoutRival(self)
 
     def _profiles(self, multiples: Mapping[str, Multiples]) -> Profiles | None:
         is_final = self._request.options.searching.effort == Effort.QUICK
-        if is_final:
+        if is_final or self.first.seconds < SMALL_SECONDS:
             self._build_tvm()
         # A backend's plan is called as itself, that of TVM's kernels too.
         files = {
@@ -107,6 +115,9 @@ class Profiled:
             return None
         self._calls = calls_with_work(self._request.prepared)
         found = self._times(files)
+        if not found and TVM_ALONE not in files:
+            self._build_tvm()
+            found = self._times(self._files_of_tvm())
         # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
         if not found or (is_final and TVM_BACKEND not in found):
             return None
@@ -117,19 +128,21 @@ class Profiled:
             rival_seconds=raced[self.first.best],
             is_final=is_final,
             rival=self.first.best,
-            awaited="" if TVM_BACKEND in found else TVM_BACKEND,
+            awaited="" if TVM_ALONE in self.first.files else TVM_BACKEND,
         )
 
     def _add_tvm(self) -> None:
         """Build TVM alone, which nobody waited for, and profile its kernels."""
-        if self.profiles is None or not self.profiles.awaited:
-            return
         self._build_tvm()
-        files = {n: file for n, file in self.first.files.items() if n == TVM_ALONE}
-        seconds = {name: times.seconds for name, times in self._times(files).items()}
-        self.profiles = dataclasses.replace(
-            self.profiles, seconds={**self.profiles.seconds, **seconds}, awaited=""
-        )
+        seconds = {name: times.seconds for name, times in self._times(self._files_of_tvm()).items()}
+        if self.profiles:
+            known = {**self.profiles.seconds, **seconds}
+            self.profiles = dataclasses.replace(self.profiles, seconds=known, awaited="")
+
+    def _files_of_tvm(self) -> dict[str, Linked]:
+        """Return the library of TVM alone, if it is there and tells its kernels."""
+        file = self.first.files.get(TVM_ALONE)
+        return {TVM_BACKEND: file} if file and file.kernels else {}
 
     def _build_tvm(self) -> None:
         """Add the library of TVM alone to the first answer, unless it takes too long; the guard
@@ -172,6 +185,17 @@ class Profiled:
                 for symbol, reason in times.closed.items():
                     _logger.info("%s: part %s is profiled as a whole: %s", backend, symbol, reason)
         return found
+
+
+class _WithoutRival(NamedTuple):
+    """What foresees as `profiled` does, and knows of no plan to beat."""
+
+    profiled: Profiled
+
+    def foresee(
+        self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
+    ) -> Foresight:
+        return self.profiled.foresee(targets, nodes, sharply)._replace(rival_seconds=0.0)
 
 
 def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:

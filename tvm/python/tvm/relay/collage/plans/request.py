@@ -24,8 +24,8 @@ from .competing import Plans
 from .graph_search.space import Replans
 from .original import Original
 
-# Of one run as the op-level search expects it.
-_SMALL_SECONDS = 2e-3
+# Of one run: up to that waking threads may take more than it saves.
+SMALL_SECONDS = 2e-3
 
 
 class Phases:
@@ -88,7 +88,7 @@ class OpLevel:
 
     def is_small(self) -> bool:
         """Return whether it may spend more time on waking threads than they save."""
-        return 0 < sum(report.seconds for report in self.reports) < _SMALL_SECONDS
+        return 0 < sum(report.seconds for report in self.reports) < SMALL_SECONDS
 
     def ships_unmeasured(self) -> bool:
         """Return whether it may ship though nobody ran it whole: each of its parts was measured,

@@ -13,7 +13,8 @@ from ..measure.race.comparison import Comparison
 from ..relay_util.external import TVM_BACKEND
 from .competing import plans_alone
 from .first_answer import FAR_BEHIND, FirstAnswer
-from .request import OpLevel, Request
+from .names import TVM_ALONE
+from .request import SMALL_SECONDS, OpLevel, Request
 
 
 def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict[str, Comparison]:
@@ -41,8 +42,11 @@ def beaten_plans(request: Request, first: FirstAnswer, found: OpLevel) -> dict[s
 
 
 def _unraced(request: Request, first: FirstAnswer) -> list[str]:
-    """Return the plans of one backend alone of which no race has told anything."""
+    """Return the plans of one backend alone of which no race has told anything. TVM alone is none
+    of them in a small net, if it is built: on one thread it may be faster than costs say."""
     raced = first.raced.comparisons if first.raced else ()
     known = {item.name for item in raced if item.cost.status != CostStatus.UNKNOWN}
     alone = plans_alone(request.targets)
+    if first.seconds < SMALL_SECONDS and TVM_ALONE in first.files:
+        known.add(TVM_ALONE)
     return [name for name in alone if name not in known and name in request.plans.modules]
