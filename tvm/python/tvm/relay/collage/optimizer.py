@@ -10,7 +10,6 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import math
 import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -342,7 +341,7 @@ def _prepared(
 def _place_operators(request: Request, measuring: Session, profiled: Profiled | None) -> OpLevel:
     """Run the op-level search, with kernels and schedules chosen for what it measures; `profiled`
     has profiles."""
-    options, targets, plans = request.options, request.targets, request.plans
+    options, targets = request.options, request.targets
     is_quick = options.searching.effort == Effort.QUICK and profiled is not None
     kernels = None
     if options.measure_kernels and measuring.runner.is_here and not is_quick:

@@ -80,7 +80,10 @@ def test_where_nobody_asked_they_are_measured_for_a_backend_that_may_win(asked, 
     """One without a profile may."""
     kernels = kernels_of("dnnl", "openvino")
     kernels.settle(given)
-    assert (kernels.plans.kernels, len(asked)) == ((OTHER, USUAL) if is_measured else (), is_measured)
+    assert (kernels.plans.kernels, len(asked)) == (
+        (OTHER, USUAL) if is_measured else (),
+        is_measured,
+    )
 
 
 def test_without_a_backend_that_has_such_steps_nothing_is_measured(asked):
