@@ -254,11 +254,11 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
             first = first.without(slow_plans(request, first, profiled.profiles))
         if relearnt and found.profiles:
             relearnt.keep(pairs_of(found.reports, found.profiles))
-        first = first.without(beaten_plans(request, first, found))
         plans.machine = session.runner.machine()
         if session.runner.is_here:
             held.close()  # the guard's processes get the memory; devices are held for it
         _add_plans(request, found)
+        first = first.without(beaten_plans(request, first, found))
         how = end_to_end(request, found, session.runner, first)
         search = search_whole(request, found, how, runner=session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:

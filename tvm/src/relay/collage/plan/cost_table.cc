@@ -203,11 +203,23 @@ void CostTable::GiveUpUnknown(CoverSearch* search) {
                               !candidates_[id].sub_graph.inside().IsSubsetOf(by_tvm));
     });
     if (is_needed) continue;
-    ++counts_.given_up;
-    for (int id : ids) {
-      costs_[id].message = "the search's time was over before (options effort, time_limit)";
-      search->SetCost(id, CandidateCost::Failed());
-    }
+    NoteGivenUp(ids);
+    for (int id : ids) search->SetCost(id, CandidateCost::Failed());
+  }
+}
+
+bool CostTable::LeaveUnknown() {
+  if (likely_seconds_.empty()) return false;
+  for (const auto& [signature, ids] : equal_) {
+    if (costs_[ids.front()].status.empty()) NoteGivenUp(ids);
+  }
+  return true;
+}
+
+void CostTable::NoteGivenUp(const std::vector<int>& ids) {
+  ++counts_.given_up;
+  for (int id : ids) {
+    costs_[id].message = "the search's time was over before (options effort, time_limit)";
   }
 }
 

@@ -70,6 +70,8 @@ class CostTable {
   // Takes candidates of unknown cost from the search, but for TVM's single operators, and other
   // backends' where TVM has none: with these each node can still have a cost.
   void GiveUpUnknown(CoverSearch* search);
+  // Leaves all unknown costs as they are foreseen; false where none is.
+  bool LeaveUnknown();
   // Of these the ones that are foreseen to cost the most, if they are many: the answers may show
   // that the others are not needed. All of them where nothing is foreseen.
   std::vector<int> FirstToAsk(std::vector<int> needed) const;
@@ -92,6 +94,8 @@ class CostTable {
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
+  // Notes that the time was over before the cost of these, which are equal, was known.
+  void NoteGivenUp(const std::vector<int>& ids);
   // Notes for all that hold a candidate what that takes.
   void NoteInside(int id);
   // The size of what is likely of a candidate's cost, as a logarithm.

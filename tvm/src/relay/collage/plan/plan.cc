@@ -110,8 +110,9 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
     if (is_beaten || costs->is_final()) break;
     if (!has_given_up && is_over()) {
       least_seconds = LeastOfAnyCover(*search, *costs, step.plan);
-      costs->GiveUpUnknown(search);
       has_given_up = true;  // what is asked for from here on is needed
+      if (costs->LeaveUnknown()) break;  // whole plans tell whether the likeliest one is faster
+      costs->GiveUpUnknown(search);
     } else {
       costs->Estimate(search, costs->FirstToAsk(step.needed));
       costs->RaiseLikely(search);

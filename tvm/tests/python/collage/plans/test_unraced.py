@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans of one backend alone that are not built: what says that they cannot ship, and what not."""
 
+import dataclasses
 from types import SimpleNamespace
 
 import pytest
@@ -69,9 +70,21 @@ def test_a_search_that_no_plan_of_wins_spares_those_of_one_backend_too(mod):
 
 
 @pytest.mark.parametrize("are_beaten", [(), (False,), (True, False)])
-def test_while_a_plan_may_win_all_are_built(mod, are_beaten):
+def test_while_a_plan_may_win_all_are_built_unless_costs_were_foreseen(mod, are_beaten):
     first = first_of("other", 1.0, raced=["other"])
-    assert beaten_plans(request_of(mod), first, search_of(mod, *are_beaten)) == {}
+    found = search_of(mod, *are_beaten)
+    assert beaten_plans(request_of(mod), first, found) == {}
+    foreseen = dataclasses.replace(found, profiles=Profiles({}, {}))
+    told = beaten_plans(request_of(mod), first, foreseen)
+    assert set(told) == {"tvm", NAME} and "another plan is faster" in told[NAME].cost.message
+
+
+def test_a_plan_that_the_search_has_found_again_is_compared(mod):
+    request = request_of(mod)
+    request.plans.modules["collage"] = request.plans.modules[NAME]
+    first = first_of("other", 1.0, raced=["other"])
+    foreseen = dataclasses.replace(search_of(mod, False), profiles=Profiles({}, {}))
+    assert set(beaten_plans(request, first, foreseen)) == {"tvm"}
 
 
 def test_in_a_small_net_tvm_alone_is_compared_if_it_is_built(mod):

@@ -32,13 +32,17 @@ def slow_plans(request: Request, first: FirstAnswer, profiles: Profiles) -> dict
 
 
 def beaten_plans(request: Request, first: FirstAnswer, found: OpLevel) -> dict[str, Comparison]:
-    """Return the plans that were not raced, where the search has shown that no plan wins: theirs
-    are among those that it chose from. None where it has not."""
-    if not found.is_beaten():
+    """Return the plans that were not raced, where the search foresaw or showed that another one is
+    faster: theirs are among those that it chose from. None where it asked for all costs, and none
+    that a plan to be compared is equal to."""
+    if not found.is_beaten() and found.profiles is None:
         return {}
     text = f"not built: by the search no mix is faster than {first.best}, nor is this part of one"
+    if not found.is_beaten():
+        text = "not built: by the search another plan is faster"
     cost = Cost.failed(CostStatus.UNKNOWN, text)
-    return {name: Comparison(name, cost) for name in _unraced(request, first)}
+    wanted = set(request.plans.same_as().values())
+    return {name: Comparison(name, cost) for name in _unraced(request, first) if name not in wanted}
 
 
 def _unraced(request: Request, first: FirstAnswer) -> list[str]:
