@@ -23,6 +23,9 @@ constexpr size_t kEnoughOfAKind = 5;
 constexpr double kSeldom = 0.25;
 // What a backend fuses with a part seldom makes that quicker by more than this.
 constexpr double kAtLeastOfInside = 0.9;
+// So many times what is likely of a cost is as often below it as above: costs beside profiles are
+// spread by a seventh, and those that a search chooses have the luckiest guesses.
+constexpr double kAsOftenAbove = 1.25;
 // Sizes differ by so many powers of two.
 constexpr int kPowersOfASize = 2;
 
@@ -203,24 +206,22 @@ void CostTable::GiveUpUnknown(CoverSearch* search) {
                               !candidates_[id].sub_graph.inside().IsSubsetOf(by_tvm));
     });
     if (is_needed) continue;
-    NoteGivenUp(ids);
-    for (int id : ids) search->SetCost(id, CandidateCost::Failed());
+    ++counts_.given_up;
+    for (int id : ids) {
+      costs_[id].message = "the search's time was over before (options effort, time_limit)";
+      search->SetCost(id, CandidateCost::Failed());
+    }
   }
 }
 
-bool CostTable::LeaveUnknown() {
-  if (likely_seconds_.empty()) return false;
-  for (const auto& [signature, ids] : equal_) {
-    if (costs_[ids.front()].status.empty()) NoteGivenUp(ids);
+double CostTable::SecondsAsForeseen(const CoverProblem& problem,
+                                    const std::vector<int>& plan) const {
+  double seconds = 0;
+  for (int id : plan) {
+    const bool is_known = !costs_[id].status.empty();
+    seconds += is_known ? costs_[id].seconds : kAsOftenAbove * problem.candidates[id].lower_bound;
   }
-  return true;
-}
-
-void CostTable::NoteGivenUp(const std::vector<int>& ids) {
-  ++counts_.given_up;
-  for (int id : ids) {
-    costs_[id].message = "the search's time was over before (options effort, time_limit)";
-  }
+  return seconds;
 }
 
 IndexSet CostTable::SinglesOfTvm() const {

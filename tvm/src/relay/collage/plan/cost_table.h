@@ -49,6 +49,9 @@ class CostTable {
   bool is_final() const { return is_final_; }
   // Is it less than AskSharply tells?
   bool is_rough() const { return is_rough_; }
+  bool are_foreseen() const { return !likely_seconds_.empty(); }
+  // What these parts take by known costs, and by what as many of the others are below as above.
+  double SecondsAsForeseen(const CoverProblem& problem, const std::vector<int>& plan) const;
   // For so long costs may be asked for; 0 where nobody says.
   double asking_seconds() const { return asking_seconds_; }
   // Has the cost of each of these parts that has none be what the search took for it.
@@ -70,8 +73,6 @@ class CostTable {
   // Takes candidates of unknown cost from the search, but for TVM's single operators, and other
   // backends' where TVM has none: with these each node can still have a cost.
   void GiveUpUnknown(CoverSearch* search);
-  // Leaves all unknown costs as they are foreseen; false where none is.
-  bool LeaveUnknown();
   // Of these the ones that are foreseen to cost the most, if they are many: the answers may show
   // that the others are not needed. All of them where nothing is foreseen.
   std::vector<int> FirstToAsk(std::vector<int> needed) const;
@@ -94,8 +95,6 @@ class CostTable {
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;
-  // Notes that the time was over before the cost of these, which are equal, was known.
-  void NoteGivenUp(const std::vector<int>& ids);
   // Notes for all that hold a candidate what that takes.
   void NoteInside(int id);
   // The size of what is likely of a candidate's cost, as a logarithm.

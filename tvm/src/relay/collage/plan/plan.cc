@@ -64,8 +64,8 @@ constexpr double kLeastGain = 0.02;
 
 // Can no cover take so much less than a backend alone that it is worth measuring? Of none (0 s)
 // that is not known.
-bool CannotWin(const CoverStep& step, double rival_seconds) {
-  return rival_seconds > 0 && step.plan.lower_bound_seconds > (1 - kLeastGain) * rival_seconds;
+bool CannotWin(double seconds, double rival_seconds) {
+  return rival_seconds > 0 && seconds > (1 - kLeastGain) * rival_seconds;
 }
 
 CoverSearch SearchFor(const DataflowGraph& graph, const std::vector<CandidatePartition>& candidates,
@@ -84,7 +84,7 @@ double LeastOfAnyCover(const CoverSearch& search, const CostTable& costs, const 
 // Is it known, before any cost is asked for, that no cover of `search` can win?
 bool IsHopeless(CoverSearch search, CostTable* costs) {
   costs->SetHostCosts(&search);
-  return CannotWin(search.Step(), costs->rival_seconds());
+  return CannotWin(search.Step().plan.lower_bound_seconds, costs->rival_seconds());
 }
 
 }  // namespace
@@ -106,13 +106,17 @@ FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<
   CoverStep step = search->Step();
   while (step.kind == CoverStep::Kind::kNeedCosts) {
     clock->Enter("estimate");
-    is_beaten = CannotWin(step, costs->rival_seconds());
+    is_beaten = CannotWin(step.plan.lower_bound_seconds, costs->rival_seconds());
     if (is_beaten || costs->is_final()) break;
     if (!has_given_up && is_over()) {
       least_seconds = LeastOfAnyCover(*search, *costs, step.plan);
-      has_given_up = true;  // what is asked for from here on is needed
-      if (costs->LeaveUnknown()) break;  // whole plans tell whether the likeliest one is faster
       costs->GiveUpUnknown(search);
+      has_given_up = true;  // what is asked for from here on is needed
+    } else if (has_given_up && costs->are_foreseen()) {
+      // Whole plans tell whether this one is faster, if it is worth building it.
+      const double seconds = costs->SecondsAsForeseen(search->problem(), step.plan.candidates);
+      is_beaten = CannotWin(seconds, costs->rival_seconds());
+      break;
     } else {
       costs->Estimate(search, costs->FirstToAsk(step.needed));
       costs->RaiseLikely(search);
