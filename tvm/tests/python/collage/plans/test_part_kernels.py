@@ -91,7 +91,7 @@ def test_without_a_backend_that_has_such_steps_nothing_is_measured(asked):
     assert asked == []
 
 
-@pytest.mark.parametrize("is_foreseen, seconds", [(True, 8.0), (False, float("inf"))])
+@pytest.mark.parametrize("is_foreseen, seconds", [(True, 6.0), (False, float("inf"))])
 def test_foreseen_searches_have_a_limit_of_their_own(monkeypatch, is_foreseen, seconds):
     given = []
     monkeypatch.setattr(

@@ -22,7 +22,7 @@ from .request import Request
 # assumes that no step but a few has one that is far faster.
 _LEAST_SHARE = 0.7
 # For those of a search that costs are foreseen for: what they leave out is little of the work.
-_SECONDS = 8.0
+_SECONDS = 6.0
 
 
 class PartKernels:
