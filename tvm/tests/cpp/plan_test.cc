@@ -389,11 +389,11 @@ TEST_CASE("plan: what costs of a backend show raises what is likely of its other
 
 TEST_CASE("plan: a part takes hardly less than what is inside it on its backend") {
   const NamedGraph g = G(kChain);
-  TableBackends backends(g, Specs(g, "b | a b", "a | b | c"),
-                         {{"mine: b", 5}, {"mine: a b", 5.5}, {"tvm: a", 1}, {"tvm: b", 3},
-                          {"tvm: c", 2}});
-  backends.foreseen = {{"mine: b", 1.5}, {"mine: a b", 3.5}, {"tvm: a", 1}, {"tvm: b", 3},
-                       {"tvm: c", 2}};
+  TableBackends backends(
+      g, Specs(g, "b | a b", "a | b | c"),
+      {{"mine: b", 5}, {"mine: a b", 5.5}, {"tvm: a", 1}, {"tvm: b", 3}, {"tvm: c", 2}});
+  backends.foreseen = {
+      {"mine: b", 1.5}, {"mine: a b", 3.5}, {"tvm: a", 1}, {"tvm: b", 3}, {"tvm: c", 2}};
   const FunctionPlan plan = PlanOf(g, backends);
   CHECK(plan.seconds == 6);
   const std::set<std::string> asked(backends.asked.begin(), backends.asked.end());
@@ -453,8 +453,8 @@ TEST_CASE("plan: the time limit gives up what is unknown, but for TVM's single o
   CHECK(plan.cuts[0].find("limit of its time cut 3 distinct") != std::string::npos);
 
   TableBackends bounded(g, Specs(g, "a | b | a b", "a | b | c"), table);
-  bounded.bounds = {{"mine: a b", 0.5}, {"tvm: a", 4}, {"tvm: b", 3}, {"tvm: c", 2},
-                    {"mine: a", 4},     {"mine: b", 4}};
+  bounded.bounds = {{"mine: a b", 0.5}, {"tvm: a", 4},  {"tvm: b", 3},
+                    {"tvm: c", 2},      {"mine: a", 4}, {"mine: b", 4}};
   const FunctionPlan cut = PlanOf(g, bounded, true);
   CHECK(Text(g, bounded, cut) == "tvm(a) tvm(b) tvm(c)");
   CHECK_FALSE(cut.is_optimal);

@@ -13,10 +13,11 @@
 namespace tvm::collage {
 namespace {
 
-// A batch that keeps several workers busy for some seconds; the answers say what to expect of others.
+// A batch that keeps several workers busy for some seconds; the answers say what to expect of
+// others.
 constexpr size_t kAskedAtOnce = 16;
-// So many costs of a backend and size say how far its others are above what was likely, by the ratio
-// that this share of them is below: as the multiples of profiles are learnt (SELDOM in
+// So many costs of a backend and size say how far its others are above what was likely, by the
+// ratio that this share of them is below: as the multiples of profiles are learnt (SELDOM in
 // calibration.py). Those of larger sizes stand in for missing ones: the larger a part, the less do
 // its borders add to it.
 constexpr size_t kEnoughOfAKind = 5;

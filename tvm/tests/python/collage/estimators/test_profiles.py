@@ -143,8 +143,11 @@ def test_a_backend_without_a_profile_is_guessed_by_most_of_the_others(awaited, l
     known = {"tvm": alike(0.5, 1.0), "other": alike(0.5, 2.0), NAME: alike(0.25, 9.0)}
     known["tvm"] = Multiples([0.5] * 6, [1.0] * 6, start=1.5)  # of no node that nobody takes
     known["third"] = alike(0.5, 1.0)
-    profiles = Profiles(seconds, known, awaited=awaited)
+    profiles = Profiles(seconds, known, awaited=awaited, late=frozenset({NAME}))
     targets = [tvm.target.Target(NAME)] * 4
     foresight = profiles.foresee(targets, [[1], [2], [1, 2], [3]])
     assert foresight.likely == likely
     assert foresight.least == [0.25 * each for each in likely]
+    # One that failed may be fast where it does not.
+    failed = Profiles(seconds, known).foresee(targets, [[1], [2], [1, 2], [3]])
+    assert failed.likely == failed.least == [0.0] * 4

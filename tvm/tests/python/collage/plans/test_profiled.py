@@ -8,9 +8,11 @@ from types import SimpleNamespace
 import pytest
 import tvm
 from first_answers import KERNELS, NAME, first_of, request_of, three_operators
+from tvm.relay.collage.costs.cost import Cost
 from tvm.relay.collage.estimators.calibration import Multiples
 from tvm.relay.collage.exec.reply import Reply
 from tvm.relay.collage.exec.time_limit import NO_LIMIT, TimeLimit
+from tvm.relay.collage.measure.race.comparison import Comparison
 from tvm.relay.collage.plans.graph_search.libraries import Linked
 from tvm.relay.collage.plans.profiled import ASKING_SECONDS, Profiled
 
@@ -147,6 +149,8 @@ def test_a_tvm_alone_that_takes_too_long_leaves_its_costs_a_guess(mod, tmp_path)
     first = dataclasses.replace(
         first_of(NAME, 2.0, files=[NAME], raced=[NAME]), folder=str(tmp_path)
     )
+    cost = Cost.failed("unknown", "its build takes longer than those of others")
+    first.raced.comparisons.append(Comparison("tvm", cost))
     replies = {f"{NAME}.so": times({"1": 0.5, "2": 1.5})}
     profiled = Profiled(request_of(mod), session_of(replies), first, Builds(), {NAME: ONES})
     sharp = foreseen(profiled, "llvm", NAME, sharply=True)

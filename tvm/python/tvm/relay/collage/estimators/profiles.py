@@ -58,8 +58,10 @@ class Profiles:
     is_final: bool = False  # whether the plan of what is likely is wanted, and no cost is asked for
     rival: str = ""  # the plan that takes rival_seconds
     # A backend that has no profile yet; until then it is taken to be as quick as most others are as
-    # parts. One that will have none is taken to be as quick as most are in runs of their own.
+    # parts. Those whose plans took too long to build are taken to be as quick as most are in runs
+    # of their own. Of others without a profile nothing is known.
     awaited: str = ""
+    late: frozenset[str] = frozenset()
 
     def foresee(
         self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool = True
@@ -78,6 +80,8 @@ class Profiles:
         known = self.seconds.get(backend)
         if known is None and self.is_final:
             return 0.0, _NEVER  # nobody will learn it, so it is taken where nothing else can be
+        if known is None and backend not in (self.awaited, *self.late):
+            return 0.0, 0.0
         if known is None:
             is_awaited = backend == self.awaited
             guessed = self._likely_by_others(nodes) if is_awaited else self._usual(nodes)

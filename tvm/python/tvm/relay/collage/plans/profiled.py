@@ -2,7 +2,8 @@
 """Each backend alone is run once more with a profile, by which the search foresees costs.
 
 The libraries are those of the first answer, and TVM's own where the others do not decide the
-search. The costs of a backend whose profile fails are guessed by the others' profiles.
+search. Of a backend whose profile fails nothing is known, and its costs are asked for; those of
+one whose plan takes too long to build are guessed by the others.
 Precondition: the prepared module is stamped (relay_util/node_spans.py), and the files tell their
 kernels. Test: plans/test_profiled.py.
 """
@@ -21,6 +22,7 @@ from tvm.target import Target
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
+from ..costs.cost import CostStatus
 from ..estimators.calibration import SHIPPED, Multiples
 from ..estimators.profiles import Foreseeing, Foresight, Profiles
 from ..estimators.session import Session
@@ -129,7 +131,14 @@ class Profiled:
             is_final=is_final,
             rival=self.first.best,
             awaited="" if TVM_ALONE in self.first.files else TVM_BACKEND,
+            late=self._late(),
         )
+
+    def _late(self) -> frozenset[str]:
+        """Return the backends whose plans nobody waited for: others failed, and parts of them may
+        still be fast."""
+        rows = self.first.raced.comparisons if self.first.raced else ()
+        return frozenset(row.name for row in rows if row.cost.status == CostStatus.UNKNOWN)
 
     def _add_tvm(self) -> None:
         """Build TVM alone, which nobody waited for, and profile its kernels."""
