@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // CostTable: what is known of each candidate's cost, filled as the search asks. Used by
-// plan.cc. Test: tvm/tests/cpp/plan_test.cc.
+// plan.cc. Test: tvm/tests/cpp/plan_test.cc, plan_foreseen_test.cc.
 #pragma once
 
 #include <string>

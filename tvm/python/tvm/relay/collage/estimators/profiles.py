@@ -40,7 +40,7 @@ class Foresight(NamedTuple):
 
 
 class Foreseeing(Protocol):
-    """What foresees costs: at first by what is at hand, and sharply once that decides nothing."""
+    """The source of foreseen costs: by what is at hand, and sharply once that decides nothing."""
 
     def foresee(
         self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool

@@ -197,7 +197,7 @@ class Profiled:
 
 
 class _WithoutRival(NamedTuple):
-    """What foresees as `profiled` does, and knows of no plan to beat."""
+    """The foresight of `profiled` for a search that has no plan to beat."""
 
     profiled: Profiled
 
