@@ -86,18 +86,19 @@ std::vector<CostQuestion> CostTable::AllQuestions() const {
 
 void CostTable::AskForBounds() {
   if (backends_.ArePricesCheap()) return;
-  const std::vector<double> proven = backends_.LeastSeconds(graph_, AllQuestions());
+  const std::vector<CostQuestion> questions = AllQuestions();
+  const std::vector<double> proven = backends_.LeastSeconds(graph_, questions);
   size_t k = 0;
   for (const auto& [signature, ids] : equal_) {
     for (int id : ids) proven_seconds_[id] = proven.empty() ? 0.0 : proven[k];
     ++k;
   }
   least_seconds_ = proven_seconds_;
-  Foresee(/*sharply=*/false);
+  Foresee(questions, /*sharply=*/false);
 }
 
-void CostTable::Foresee(bool sharply) {
-  const Foresight foresight = backends_.Foresee(graph_, AllQuestions(), sharply);
+void CostTable::Foresee(const std::vector<CostQuestion>& questions, bool sharply) {
+  const Foresight foresight = backends_.Foresee(graph_, questions, sharply);
   rival_seconds_ = foresight.rival_seconds;
   is_final_ = foresight.is_final;
   is_rough_ = foresight.is_rough;
@@ -253,7 +254,7 @@ std::vector<int> CostTable::FirstToAsk(std::vector<int> needed) const {
 int CostTable::SizeOf(int id) const { return std::ilogb(likely_seconds_[id]) / kPowersOfASize; }
 
 void CostTable::RaiseLikely(CoverSearch* search) const {
-  if (search->problem().are_bounds_proven) return;
+  if (!are_foreseen()) return;
   // By backend, and by size from the largest on.
   std::map<int, std::map<int, std::vector<double>, std::greater<>>> ratios;
   for (const auto& [signature, ids] : equal_) {
@@ -299,7 +300,7 @@ void CostTable::Estimate(CoverSearch* search, const std::vector<int>& needed) {
     const EstimatedCost& cost = costs_[id];
     search->SetCost(id,
                     cost.IsUsable() ? CandidateCost::Known(cost.seconds) : CandidateCost::Failed());
-    if (cost.status == "measured" && !likely_seconds_.empty()) NoteInside(id);
+    if (cost.status == "measured" && are_foreseen()) NoteInside(id);
   }
 }
 

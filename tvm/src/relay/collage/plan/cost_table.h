@@ -40,7 +40,7 @@ class CostTable {
   // all are priced.
   void AskForBounds();
   // Has them tell once more what is likely, as well as that can be known.
-  void AskSharply() { Foresee(/*sharply=*/true); }
+  void AskSharply() { Foresee(AllQuestions(), /*sharply=*/true); }
   // Gives candidates these bounds, or what is likely where that is known.
   void SetLowerBounds(CoverProblem* problem) const;
   // What the fastest backend alone takes; 0 where that is not known.
@@ -91,7 +91,7 @@ class CostTable {
   CostQuestion QuestionFor(int id) const;
   // One for all that are equal, in the order of `equal_`.
   std::vector<CostQuestion> AllQuestions() const;
-  void Foresee(bool sharply);
+  void Foresee(const std::vector<CostQuestion>& questions, bool sharply);
   // Nodes of TVM's single operators whose cost is known or can still be asked for.
   IndexSet SinglesOfTvm() const;
   bool IsSingle(int id) const;

@@ -115,7 +115,8 @@ struct FoundCover {
 // Alternates between the search, which names the costs that it needs, and the backends. A kernel is
 // left to the host target, at no cost and with a message that says so, only where each plan has at
 // least as many of these.
-// `is_over`: tells when it makes do with the costs that it has, and those of single operators.
+// `is_over`: tells when it makes do with the costs that it has, and those of single operators,
+// which it asks for unless costs are foreseen.
 FoundCover FindCover(CoverSearch* search, CostTable* costs, const std::function<bool()>& is_over,
                      PhaseClock* clock);
 

@@ -87,6 +87,13 @@ def test_a_plan_that_the_search_has_found_again_is_compared(mod):
     assert set(beaten_plans(request, first, foreseen)) == {"tvm"}
 
 
+def test_unraced_plans_that_are_equal_to_each_other_alone_are_not_built(mod):
+    request = request_of(mod)
+    request.plans.modules[NAME] = request.plans.modules["tvm"]
+    first = first_of("other", 1.0, raced=["other"])
+    assert set(beaten_plans(request, first, search_of(mod, True))) == {"tvm", NAME}
+
+
 def test_in_a_small_net_tvm_alone_is_compared_if_it_is_built(mod):
     for seconds, files, told in ((1e-3, ["tvm"], {NAME}), (1e-3, [], {"tvm", NAME})):
         first = first_of("other", seconds, files=files, raced=["other"])

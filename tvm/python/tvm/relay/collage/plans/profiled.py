@@ -14,7 +14,7 @@ import dataclasses
 import logging
 import os
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import tvm
@@ -94,7 +94,7 @@ class Profiled:
         while sharply and self._sharpening:
             with self._session.estimator.hidden():
                 self._sharpening.pop(0)()
-        is_rough = bool(self._sharpening) and not self.profiles.is_final
+        is_rough = bool(self._sharpening)
         # The likeliest are asked for first: what is not in a while hardly pays.
         found = self.profiles.foresee(targets, nodes)
         return found._replace(is_rough=is_rough, asking_seconds=ASKING_SECONDS)
@@ -108,18 +108,14 @@ class Profiled:
         if is_final or self.first.seconds < SMALL_SECONDS:
             self._build_tvm()
         # A backend's plan is called as itself, that of TVM's kernels too.
-        files = {
-            name: self.first.files[name]
-            for name in plans_alone(self._request.targets)
-            if name in self.first.files and self.first.files[name].kernels
-        }
+        files = self._files(plans_alone(self._request.targets))
         if not files or not self.first.best:
             return None
         self._calls = calls_with_work(self._request.prepared)
         found = self._times(files)
         if not found and TVM_ALONE not in files:
             self._build_tvm()
-            found = self._times(self._files_of_tvm())
+            found = self._times(self._files([TVM_ALONE]))
         # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
         if not found or (is_final and TVM_BACKEND not in found):
             return None
@@ -143,15 +139,16 @@ class Profiled:
     def _add_tvm(self) -> None:
         """Build TVM alone, which nobody waited for, and profile its kernels."""
         self._build_tvm()
-        seconds = {name: times.seconds for name, times in self._times(self._files_of_tvm()).items()}
+        found = self._times(self._files([TVM_ALONE]))
+        seconds = {name: times.seconds for name, times in found.items()}
         if self.profiles:
             known = {**self.profiles.seconds, **seconds}
             self.profiles = dataclasses.replace(self.profiles, seconds=known, awaited="")
 
-    def _files_of_tvm(self) -> dict[str, Linked]:
-        """Return the library of TVM alone, if it is there and tells its kernels."""
-        file = self.first.files.get(TVM_ALONE)
-        return {TVM_BACKEND: file} if file and file.kernels else {}
+    def _files(self, plans: Iterable[str]) -> dict[str, Linked]:
+        """Return the libraries of these plans that are there and tell their kernels."""
+        known = self.first.files
+        return {name: known[name] for name in plans if name in known and known[name].kernels}
 
     def _build_tvm(self) -> None:
         """Add the library of TVM alone to the first answer, unless it takes too long; the guard

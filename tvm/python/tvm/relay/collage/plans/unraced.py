@@ -41,8 +41,10 @@ def beaten_plans(request: Request, first: FirstAnswer, found: OpLevel) -> dict[s
     if not found.is_beaten():
         text = "not built: by the search another plan is faster"
     cost = Cost.failed(CostStatus.UNKNOWN, text)
-    wanted = set(request.plans.same_as().values())
-    return {name: Comparison(name, cost) for name in _unraced(request, first) if name not in wanted}
+    unraced = _unraced(request, first)
+    same_as = request.plans.same_as() if unraced else {}
+    wanted = {other for name, other in same_as.items() if name not in unraced}
+    return {name: Comparison(name, cost) for name in unraced if name not in wanted}
 
 
 def _unraced(request: Request, first: FirstAnswer) -> list[str]:
