@@ -58,8 +58,9 @@ def profiles_of(request, first, session, builds=None):
     return Profiled(request, session, first, builds or Builds()).profiles
 
 
-def times(seconds, reason="", whole=2.0):
+def times(seconds, reason="", whole=2.0, on_one_thread=None):
     fields = {"seconds": seconds, "whole": whole, "reason": reason, "closed": {}}
+    fields["on_one_thread"] = on_one_thread
     return Reply("ok", fields)
 
 
@@ -70,6 +71,35 @@ def test_each_library_that_tells_its_kernels_is_profiled(mod):
     # That of the plan that was raced adds up to what it took there.
     assert found.seconds == {"tvm": {1: 0.5}, NAME: {2: 2.0}}
     assert (found.rival, found.rival_seconds, found.is_final) == (NAME, 2.0, False)
+
+
+@pytest.mark.parametrize("on_one_thread, is_built", [(1.3e-3, False), (1.2e-3, True), (None, True)])
+def test_tvm_alone_is_not_built_for_one_thread_where_its_library_is_slow_there(
+    mod, on_one_thread, is_built
+):
+    first = first_of(NAME, 1e-3, files=["tvm", NAME], raced=[NAME])
+    replies = {"tvm.so": times({"1": 0.5}, on_one_thread=on_one_thread)}
+    replies[f"{NAME}.so"] = times({"2": 0.25})
+    session = session_of(replies)
+    request = request_of(mod)
+    found = Profiled(request, session, first, Builds()).first
+    assert ("tvm" not in found.slow_on_one_thread()) == is_built
+    told = {"tvm-one-thread": on_one_thread} if not is_built else {}
+    assert {name: item.cost.seconds for name, item in found.slow.items()} == told
+
+
+@pytest.mark.parametrize("seconds, is_small", [(1.9e-3, True), (2.1e-3, False)])
+def test_small_nets_are_timed_on_one_thread_too(mod, seconds, is_small):
+    asked = []
+
+    def run_measuring(job):
+        asked.append(job.arguments["arguments"]["is_small"])
+        return times({"1": 0.5}), lambda cost: cost
+
+    session = session_of({})
+    session.estimator.run_measuring = run_measuring
+    profiles_of(request_of(mod), first_of(NAME, seconds, files=[NAME], raced=[NAME]), session)
+    assert asked == [is_small]
 
 
 def test_a_race_in_a_slow_moment_tells_ratios_alone(mod, caplog):

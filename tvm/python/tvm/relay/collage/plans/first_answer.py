@@ -37,7 +37,7 @@ from .graph_search.guard import (
     with_equals,
 )
 from .graph_search.libraries import Linked, Scratch
-from .names import TVM_ALONE
+from .names import ONE_THREAD, TVM_ALONE
 from .request import Request
 
 # Few rounds will do: the guard compares again what is near the best.
@@ -99,7 +99,7 @@ class FirstAnswer:
         raced = self.raced.comparisons if self.raced else ()
         ratios = {item.name: item.ratio_to_best for item in raced}
         far = {name for name, r in ratios.items() if r and r.value > _FAR_ON_ALL_THREADS}
-        return {*far, *self.slow}
+        return {*far, *(name.removesuffix(ONE_THREAD) for name in self.slow)}
 
     def far_behind(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Comparison]:
         """Return those of the plans that were too slow to ship and are the same still, as they are

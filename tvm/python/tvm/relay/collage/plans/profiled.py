@@ -22,7 +22,7 @@ from tvm.target import Target
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
-from ..costs.cost import CostStatus
+from ..costs.cost import Cost, CostStatus
 from ..estimators.calibration import SHIPPED, Multiples
 from ..estimators.profiles import Foreseeing, Foresight, Profiles
 from ..estimators.session import Session
@@ -32,13 +32,14 @@ from ..exec.time_limit import BUILT, FIRST_ANSWER, KERNELS, TimeLimit
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import OperatorCall, PlanCalls, calls_with_work
+from ..measure.race.comparison import Comparison
 from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
 from .competing import plans_alone
-from .first_answer import FirstAnswer
+from .first_answer import FAR_BEHIND, FirstAnswer
 from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
-from .names import TVM_ALONE
+from .names import ONE_THREAD, TVM_ALONE
 from .request import SMALL_SECONDS, Request
 
 _logger = logging.getLogger(__name__)
@@ -120,6 +121,9 @@ class Profiled:
         if not found or (is_final and TVM_BACKEND not in found):
             return None
         raced = _raced_seconds(self.first, found)
+        if TVM_BACKEND in found:
+            slow = _slow_on_one_thread(found[TVM_BACKEND], raced[self.first.best])
+            self.first = self.first.without(slow)
         return Profiles(
             {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()},
             multiples,
@@ -183,7 +187,10 @@ class Profiled:
                     break
                 on_step(f"profiling {backend}", done, len(files))
                 told = {**dataclasses.asdict(PlanCalls(self._calls, [])), "kernels": file.kernels}
-                times = _times(self._session, request.prepared, file, plan=told, limit=left)
+                is_small = self.first.seconds < SMALL_SECONDS
+                times = _times(
+                    self._session, request.prepared, file, told, is_small=is_small, limit=left
+                )
                 if times.reason:
                     _logger.warning("no profile of %s: %s", backend, times.reason)
                 else:
@@ -202,6 +209,16 @@ class _WithoutRival(NamedTuple):
         self, targets: Sequence[Target], nodes: Sequence[Sequence[int]], sharply: bool
     ) -> Foresight:
         return self.profiled.foresee(targets, nodes, sharply)._replace(rival_seconds=0.0)
+
+
+def _slow_on_one_thread(times: OperatorTimes, rival_seconds: float) -> dict[str, Comparison]:
+    """Return TVM alone on one thread, as it is told of, where it is too slow to ship: its library
+    for all threads, which ran on one, is no other code but for how loops are divided."""
+    seconds = times.on_one_thread
+    if seconds is None or seconds <= FAR_BEHIND.ratio * rival_seconds:
+        return {}
+    name, text = TVM_ALONE + ONE_THREAD, f"its kernels on one thread, by a profile of {TVM_ALONE}"
+    return {name: Comparison(name, Cost.estimated(seconds, text))}
 
 
 def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:
@@ -227,7 +244,13 @@ def _as_raced(seconds: dict[int, float], raced: float | None) -> dict[int, float
 
 
 def _times(
-    session: Session, prepared: tvm.IRModule, file: Linked, plan: dict, limit: float
+    session: Session,
+    prepared: tvm.IRModule,
+    file: Linked,
+    plan: dict,
+    *,
+    is_small: bool,
+    limit: float,
 ) -> OperatorTimes:
     """Return the profile of a library, which a worker takes within so many seconds."""
     arguments = {
@@ -237,6 +260,7 @@ def _times(
         "weights": file.weights,
         "seed": session.estimator.options.seed,
         "budget_seconds": _BUDGET_SECONDS,
+        "is_small": is_small,
     }
     call = {"function": path_of(profile_operators), "arguments": arguments}
     reply, _ = session.estimator.run_measuring(Job("call", call, min(limit, _LIMIT_SECONDS)))

@@ -5,6 +5,7 @@ import json
 
 import profile_nets
 import pytest
+import tvm
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.compile import host_target
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
@@ -37,6 +38,19 @@ def test_each_operator_has_its_time(net, backend, tmp_path):
         assert in_kernels == calls
     # A net of microseconds may take no longer than steps that run nothing, beside other work.
     assert min(times.seconds.values()) >= 0 and times.whole >= 0
+
+
+@pytest.mark.parametrize("backend", ["", "dnnl"])
+def test_small_plans_of_tvm_alone_are_timed_on_one_thread_too(backend, tmp_path):
+    net = next(iter(profile_nets.NETS.values()))
+    arguments = profile_nets.built(net(), tmp_path / "net.so", backend)
+    before = tvm.runtime.num_threads()
+    times = profiled({**arguments, "is_small": True})
+    assert times.reason == ""
+    assert (times.on_one_thread is None) == bool(backend)
+    assert times.on_one_thread is None or times.on_one_thread > 0
+    assert tvm.runtime.num_threads() == before
+    assert profiled(arguments).on_one_thread is None
 
 
 @pytest.mark.parametrize("net", profile_nets.NETS)

@@ -49,6 +49,7 @@ class OperatorTimes:
     seconds: dict[int, float]  # of each call that a kernel computes, by its node
     whole: float  # of one run of the plan
     reason: str = ""  # why there are no seconds
+    on_one_thread: float | None = None  # of a run there; of a small plan of TVM's alone
     # By symbol of a part whose operators share its time by their work alone: why.
     closed: dict[str, str] = dataclasses.field(default_factory=dict)
 
@@ -56,7 +57,13 @@ class OperatorTimes:
     def from_reply(cls, reply: Mapping[str, Any]) -> OperatorTimes:
         """Read what a worker's profile_operators returned: JSON has texts for keys."""
         seconds = {int(node): float(value) for node, value in reply["seconds"].items()}
-        return cls(seconds, reply["whole"], reply["reason"], dict(reply["closed"]))
+        return cls(
+            seconds,
+            reply["whole"],
+            reply["reason"],
+            reply["on_one_thread"],
+            dict(reply["closed"]),
+        )
 
 
 def profile_operators(
@@ -67,19 +74,22 @@ def profile_operators(
     weights: str = "",
     seed: int,
     budget_seconds: float,
+    is_small: bool = False,
 ) -> dict[str, Any]:
     """Time the operators of a plan's library on random inputs, in a worker.
 
     `build` has its "inputs", as describe_inputs tells them, and its "device"; `plan` is a PlanCalls
-    as JSON; `weights` is the file of those that the library lacks. Returns the fields of
-    OperatorTimes: what fails is a reason, and no error.
+    as JSON; `weights` is the file of those that the library lacks. Of one that `is_small` runs on one
+    thread are timed, too. Returns the fields of OperatorTimes: what fails is a reason, and no
+    error.
     """
     try:
         known = read(PlanCalls, plan)
         apart = WeightsApart(weights)
         run = _ProfiledRun(library, apart, build, known, seed=seed, budget_seconds=budget_seconds)
         seconds = run.seconds_by_node()
-        times = OperatorTimes(seconds, run.whole, closed=run.closed)
+        alone = run.on_one_thread() if is_small else None
+        times = OperatorTimes(seconds, run.whole, on_one_thread=alone, closed=run.closed)
     except MemoryError:
         raise
     except Exception as error:  # noqa: BLE001 - libraries' own code; the plan has no profile then
@@ -156,6 +166,19 @@ class _ProfiledRun:
         # What runs behind the last known operator, as a change of layout, is nobody's.
         return dict(found)
 
+    def on_one_thread(self) -> float | None:
+        """Return the seconds of a run on the calling thread alone; None where that is another
+        library's to say."""
+        if not self._seconds or any(each.backend != TVM_BACKEND for each in self._kernels.values()):
+            return None
+        threads = tvm.get_global_func("runtime.config_threadpool")
+        threads(1, 1)
+        try:
+            samples = self._samples()
+        finally:
+            threads(1, 0)
+        return self._whole(samples, self._overhead(samples))
+
     def _shares(self, step: int, kernel: PlanKernel, seconds: float) -> dict[int, float]:
         """Return what a step's operators take of its seconds."""
         nodes = sorted({node for node in kernel.nodes if node in self._calls})
@@ -211,6 +234,13 @@ class _ProfiledRun:
 
     def _time_runs(self) -> None:
         """Note the median seconds of a run and of each step, and of how many runs."""
+        kept = self._samples()
+        overhead = self._overhead(kept)
+        self._seconds = [max(each - overhead, 0.0) for each in _medians(kept)]
+        self.whole, self._runs = self._whole(kept, overhead), len(kept)
+
+    def _samples(self) -> list[list[float]]:
+        """Return the seconds of each step by run, after the first runs."""
         execute, clock = self._executor["execute_node"], time.perf_counter
         samples: list[list[float]] = []
         began = clock()
@@ -225,13 +255,21 @@ class _ProfiledRun:
                 execute(step)
                 marks.append(clock())
             samples.append([after - before for before, after in zip(marks, marks[1:])])
-        kept = samples[warm_ups:]
-        medians = [statistics.median(each) for each in zip(*kept, strict=True)]
+        return samples[warm_ups:]
+
+    def _overhead(self, samples: Sequence[Sequence[float]]) -> float:
+        """Return what a step takes that runs nothing."""
+        medians = _medians(samples)
         idle = [medians[step] for step in range(len(medians)) if step not in self._kernels]
-        overhead = statistics.median(idle) if idle else 0.0
-        runs = [sum(sample) - overhead * len(sample) for sample in kept]
-        self._seconds = [max(each - overhead, 0.0) for each in medians]
-        self.whole, self._runs = max(statistics.median(runs), 0.0), len(kept)
+        return statistics.median(idle) if idle else 0.0
+
+    def _whole(self, samples: Sequence[Sequence[float]], overhead: float) -> float:
+        runs = [sum(sample) - overhead * len(sample) for sample in samples]
+        return max(statistics.median(runs), 0.0)
+
+
+def _medians(samples: Sequence[Sequence[float]]) -> list[float]:
+    return [statistics.median(each) for each in zip(*samples, strict=True)]
 
 
 def _by_step(
