@@ -73,13 +73,21 @@ def test_each_library_that_tells_its_kernels_is_profiled(mod):
     assert (found.rival, found.rival_seconds, found.is_final) == (NAME, 2.0, False)
 
 
-@pytest.mark.parametrize("on_one_thread, is_built", [(1.3e-3, False), (1.2e-3, True), (None, True)])
+@pytest.mark.parametrize(
+    "on_one_thread, whole, is_built",
+    [
+        (1.3e-3, 2e-3, False),  # far behind the best plan
+        (1.2e-3, 2e-3, True),
+        (1.2e-3, 0.9e-3, False),  # far behind its own on all threads
+        (None, 2e-3, True),
+    ],
+)
 def test_tvm_alone_is_not_built_for_one_thread_where_its_library_is_slow_there(
-    mod, on_one_thread, is_built
+    mod, on_one_thread, whole, is_built
 ):
     first = first_of(NAME, 1e-3, files=["tvm", NAME], raced=[NAME])
-    replies = {"tvm.so": times({"1": 0.5}, on_one_thread=on_one_thread)}
-    replies[f"{NAME}.so"] = times({"2": 0.25})
+    replies = {"tvm.so": times({"1": 0.5}, whole=whole, on_one_thread=on_one_thread)}
+    replies[f"{NAME}.so"] = times({"2": 0.25}, whole=1e-3)
     session = session_of(replies)
     request = request_of(mod)
     found = Profiled(request, session, first, Builds()).first

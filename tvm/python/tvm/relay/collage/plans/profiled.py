@@ -212,10 +212,11 @@ class _WithoutRival(NamedTuple):
 
 
 def _slow_on_one_thread(times: OperatorTimes, rival_seconds: float) -> dict[str, Comparison]:
-    """Return TVM alone on one thread, as it is told of, where it is too slow to ship: its library
-    for all threads, which ran on one, is no other code but for how loops are divided."""
+    """Return TVM alone on one thread, as it is told of, where it is too slow to ship, since TVM
+    alone on all threads or the best plan is far quicker: its library for all threads, which ran on
+    one, is no other code but for how loops are divided."""
     seconds = times.on_one_thread
-    if seconds is None or seconds <= FAR_BEHIND.ratio * rival_seconds:
+    if seconds is None or seconds <= FAR_BEHIND.ratio * min(times.whole, rival_seconds):
         return {}
     name, text = TVM_ALONE + ONE_THREAD, f"its kernels on one thread, by a profile of {TVM_ALONE}"
     return {name: Comparison(name, Cost.estimated(seconds, text))}

@@ -79,8 +79,8 @@ def profile_operators(
     """Time the operators of a plan's library on random inputs, in a worker.
 
     `build` has its "inputs", as describe_inputs tells them, and its "device"; `plan` is a PlanCalls
-    as JSON; `weights` is the file of those that the library lacks. Of one that `is_small` runs on one
-    thread are timed, too. Returns the fields of OperatorTimes: what fails is a reason, and no
+    as JSON; `weights` is the file of those that the library lacks. One that `is_small` runs
+    on one thread as well. Returns the fields of OperatorTimes: what fails is a reason, and no
     error.
     """
     try:
