@@ -95,6 +95,26 @@ def test_a_backend_that_wins_is_told_beside_the_next_plan(same_as):
     )
 
 
+def test_a_mix_that_lost_is_told_where_a_backend_ships():
+    plans = [
+        plan("dnnl", 2e-3, single=True, chosen=True, ratio=1.0, takes=1.0),
+        plan("openvino", 2.2e-3, single=True, ratio=0.9, takes=1.1),
+        plan("collage-merged", 2.8e-3, ratio=0.7, takes=1.4),
+        plan("collage", 2.4e-3, ratio=0.8, takes=1.2),
+    ]
+    _, latency, _ = head_lines(report(*plans, chosen="dnnl"))
+    assert latency == (
+        "It takes 2 ms a run; the next plan, openvino, takes 1.10 [1.05, 1.15] times that. No mix "
+        "was faster: collage takes 1.20 [1.15, 1.25] times what ships."
+    )
+    # Not where a mix ships, nor of a plan that is a backend's by another name.
+    ships = dataclasses.replace(plans[3], is_chosen=True, ratio_to_chosen=None)
+    _, latency, _ = head_lines(report(*plans[1:3], ships, chosen="collage"))
+    assert "No mix" not in latency
+    same = [dataclasses.replace(row, same_as="openvino") for row in plans[2:]]
+    assert "No mix" not in head_lines(report(*plans[:2], *same, chosen="dnnl"))[1]
+
+
 def test_what_is_not_known_is_said():
     [_, latency, _] = head_lines(report(guard_skipped="if is not supported"))
     assert latency == "How fast it is was not measured: if is not supported."

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
-from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan
+from ..costs.compared import DEPENDENT_ROUNDS, ComparedPlan, Ratio
 from ..costs.cost import FLAGS, UNITS, format_seconds, unit_of
 from ..plans.names import ONE_THREAD
 from ..views.function_report import Unplaced
@@ -52,8 +52,9 @@ class Timed(Protocol):
 
 def head_lines(report: Report) -> tuple[str, str, str]:
     """Return what ships and on what; how fast it is, beside what; what to do next."""
-    how_fast = " ".join(filter(None, (_latency(report), gain_text(report))))
-    return _ships(report), how_fast, doubt(report) or MORE
+    how_fast, gain = _latency(report), gain_text(report) or _lost_mix(report)
+    told = " ".join(filter(None, (how_fast, gain)))
+    return _ships(report), told, doubt(report) or MORE
 
 
 def _ships(report: Report) -> str:
@@ -75,18 +76,23 @@ def _latency(report: Report) -> str:
     if best:
         beside = f"the best backend alone, {best.name} with {plan_time(best)}"
         return f"{text}, {ratio_text(chosen)} as fast as {beside}."
+    others = _next_plans(chosen, report)
+    if not others:
+        return f"{text}; there was no other plan to compare with."
+    second, ratio = others[0]
+    return f"{text}; the next plan, {second.name}, takes {ratio.Summary('.2f', 'times that')}."
+
+
+def _next_plans(chosen: ComparedPlan, report: Report) -> list[tuple[ComparedPlan, Ratio]]:
+    """Return the other plans with how many times the chosen one's seconds they take, the fastest
+    first: by the rounds that both ran, since the medians of each alone may be in another order."""
     same = _names_of(chosen, report)
-    ratios = {
-        row.name: row.ratio_to_chosen
+    ratios = [
+        (row, row.ratio_to_chosen)
         for row in report.plans
         if row.ratio_to_chosen and not {row.name, row.same_as or row.name} & same
-    }
-    # By the rounds that both ran: the medians of each alone may be in another order.
-    second = min(ratios, key=lambda name: ratios[name].value, default=None)
-    if second is None:
-        return f"{text}; there was no other plan to compare with."
-    times = ratios[second].Summary(".2f", "times that")
-    return f"{text}; the next plan, {second}, takes {times}."
+    ]
+    return sorted(ratios, key=lambda each: each[1].value)
 
 
 def most_gain(report: Report) -> float | None:
@@ -108,6 +114,21 @@ def gain_text(report: Report) -> str:
         "By profiles of each backend alone a mix will hardly gain more than "
         f"{gain:.1%}, so none was built."
     )
+
+
+def _lost_mix(report: Report) -> str:
+    """Say how the fastest mix that was compared fell behind the backend alone that ships; "" where
+    a mix ships, none was compared, or it is the next plan and told as that."""
+    chosen = report.chosen
+    singles = {row.name for row in report.plans if row.is_single_backend}
+    if chosen is None or not _names_of(chosen, report) & singles:
+        return ""
+    others = _next_plans(chosen, report)
+    mixes = [each for each in others if not {each[0].name, each[0].same_as} & singles]
+    if not mixes or (mixes[0] == others[0] and not _told(report)[1]):
+        return ""
+    mix, ratio = mixes[0]
+    return f"No mix was faster: {mix.name} takes {ratio.Summary('.2f', 'times what ships')}."
 
 
 def _told(report: Report) -> tuple[ComparedPlan | None, ComparedPlan | None]:
