@@ -16,6 +16,7 @@ from tvm.relay.collage.machine.environment import read_cpu_flags
 from tvm.relay.op.contrib import get_pattern_table
 
 get_backend("dnnl")  # registers relay.ext.dnnl
+_KINDS = {"dnnl": "onednn"}  # of runtime modules, where they are called otherwise
 needs_vnni = pytest.mark.skipif(bool(why_bytes_are_inexact()), reason="this CPU has no AVX512_VNNI")
 needs_avx512 = pytest.mark.skipif(
     "avx512f" not in read_cpu_flags(), reason="without AVX-512 oneDNN has other kernels for it"
@@ -49,15 +50,15 @@ def table_composites(body) -> list[str]:
     return composites(relay.transform.MergeComposite(get_pattern_table("dnnl"))(typed(body)))
 
 
-def hand_placed(function, symbol="dnnl_part") -> tvm.IRModule:
-    """Return a module whose main calls the function as one partition for oneDNN."""
+def hand_placed(function, symbol="dnnl_part", backend="dnnl") -> tvm.IRModule:
+    """Return a module whose main calls the function as one partition for the backend."""
     mod = relay.transform.InferType()(tvm.IRModule.from_expr(function))
     function = mod["main"]
     params = [relay.var(p.name_hint, p.checked_type) for p in function.params]
     for key, value in (
         ("Primitive", tvm.tir.IntImm("int32", 1)),
         ("Inline", tvm.tir.IntImm("int32", 1)),
-        ("Compiler", "dnnl"),
+        ("Compiler", backend),
         ("global_symbol", symbol),
     ):
         function = function.with_attr(key, value)
@@ -140,7 +141,9 @@ def check(body, same_as=None):
     return check_all({"it": body}, {"it": same_as} if same_as is not None else {})["it"]
 
 
-def check_all(bodies, same_as=None, options="", inputs_of=random_inputs) -> dict[str, str]:
+def check_all(
+    bodies, same_as=None, options="", inputs_of=random_inputs, backend="dnnl"
+) -> dict[str, str]:
     """Run each expression as a partition of its own, all in one library, and compare with TVM's
     library of them all; return the plan of each. Names are for messages.
 
@@ -150,7 +153,7 @@ def check_all(bodies, same_as=None, options="", inputs_of=random_inputs) -> dict
     mod, inputs, variables, placed, plain = tvm.IRModule(), {}, [], [], []
     for number, (name, body) in enumerate(bodies.items()):
         part = relay.GlobalVar(f"part_{number}")
-        mod[part] = hand_placed(function_of(body), part.name_hint)[part.name_hint]
+        mod[part] = hand_placed(function_of(body), part.name_hint, backend)[part.name_hint]
         if options:
             mod[part] = mod[part].with_attr(TARGET_OPTIONS, options)
         own = {p.name_hint: relay.var(f"{p.name_hint}_{number}", p.checked_type)
@@ -173,7 +176,11 @@ def check_all(bodies, same_as=None, options="", inputs_of=random_inputs) -> dict
     for name, results in zip(bodies, placed):
         for _ in results:
             assert_close([next(got)], [next(wanted)], name)
-    parts = [m for m in modules(library.get_lib()) if m.type_key == "collage.onednn"]
+    parts = [
+        m
+        for m in modules(library.get_lib())
+        if m.type_key == f"collage.{_KINDS.get(backend, backend)}"
+    ]
     return {
         name: next(m for m in parts if m.implements_function(f"part_{number}")).get_source("plan")
         for number, name in enumerate(bodies)

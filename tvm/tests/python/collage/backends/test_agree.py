@@ -22,7 +22,7 @@ NETS = {
     "transformer": onnx_nets.attention,
     "two results": onnx_nets.several_outputs,
 }
-BACKENDS = ("dnnl", "cblas", "mkl", "onnxruntime", "openvino")
+BACKENDS = ("dnnl", "cblas", "mkl", "onnxruntime", "openvino", "xnnpack")
 # These multiply matrices only.
 BLAS = ("cblas", "mkl")
 

@@ -32,6 +32,7 @@ LIBRARIES = {
     "mkl": (relay.erf, "MKL", "MKL (libmkl_rt.so.3) was not found"),
     "onnxruntime": (relay.round, "ONNXRUNTIME", "pip install onnxruntime"),
     "openvino": (relay.round, "OPENVINO", "pip install openvino"),
+    "xnnpack": (relay.erf, "XNNPACK", "XNNPACK (libexecutorch_backend_xnnpack.so) was not found"),
     "openvino_bf16": (relay.round, "OPENVINO", "pip install openvino"),
 }
 # And those with a codegen of a user's own; a function of Python's is nowhere but in this process.

@@ -17,7 +17,8 @@ from tvm.relay.collage.measure.profiler.operator_times import kernel_times
 from tvm.relay.collage.relay_util.node_spans import stamp_nodes
 from tvm.relay.collage.relay_util.walk import operator_calls
 
-NAMES = ("dnnl", "onnxruntime", "openvino")
+NAMES = ("dnnl", "onnxruntime", "openvino", "xnnpack")
+KEEP_PLANS = ("dnnl", "xnnpack")  # and no ONNX model
 # Those that run a kernel of their own, in any library.
 ANCHORS = ("nn.conv2d", "nn.dense", "nn.batch_matmul")
 RUNS = 3
@@ -92,7 +93,7 @@ def test_a_model_that_was_loaded_and_has_run_is_not_profiled(backend, tmp_path):
     part = next(m for m in modules_below(factory) if symbol_of(m) == symbol)
     function = profile_nets.part_of(profile_nets.plan_of(profile_nets.conv_net(), backend.name))
     arrays = arrays_of(function)
-    if backend.name == "dnnl":  # which has its plan, whatever it was made of
+    if backend.name in KEEP_PLANS:  # which have theirs, whatever it was made of
         assert json.loads(part["profile"](RUNS, *arrays))
         return
     with pytest.raises(ValueError, match="keeps no ONNX model: load the library again"):
@@ -104,7 +105,7 @@ def test_a_model_that_was_told_to_stay_is_profiled_after_it_has_run(backend, tmp
     factory = tvm.runtime.load_module(args["library"])
     symbol = args["plan"]["kernels"][0]["symbol"]
     part = next(m for m in modules_below(factory) if symbol_of(m) == symbol)
-    if backend.name == "dnnl":
+    if backend.name in KEEP_PLANS:
         assert not part.implements_function("keep_model"), "it needs none"
         return
     part["keep_model"]()

@@ -17,7 +17,7 @@ from tvm import relay
 from tvm.contrib import graph_executor
 from tvm.relay.collage.backends import get_backend, greedy_partition
 
-BACKENDS = ("tvm", "dnnl", "cblas", "mkl", "onnxruntime", "openvino")
+BACKENDS = ("tvm", "dnnl", "cblas", "mkl", "onnxruntime", "openvino", "xnnpack")
 # Those whose parts run on threads of the library's own; the others run on TVM's, the one pool.
 OWN_POOL = ("onnxruntime", "openvino")
 # Those of which each part has threads of its own.

@@ -22,6 +22,7 @@ BUILTIN = {
     "openvino_bf16": (_CPU, ".openvino", "OpenVinoBf16Backend"),
     "cblas": (_CPU, ".cblas", "CblasBackend"),
     "mkl": (_CPU, ".mkl", "MklBackend"),
+    "xnnpack": (_CPU, ".xnnpack", "XnnpackBackend"),
 }
 
 # Public name -> the submodule that holds it; with a leading dot, a module below this package.

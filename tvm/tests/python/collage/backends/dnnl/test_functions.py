@@ -18,7 +18,7 @@ from onednn_nets import (
 )
 from tvm import relay
 from tvm.relay.collage.backends import greedy_partition
-from tvm.relay.collage.backends.dnnl.functions import match_function
+from tvm.relay.collage.backends.partition.functions import match_function
 
 nn = relay.nn
 

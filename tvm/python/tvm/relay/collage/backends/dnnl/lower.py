@@ -18,14 +18,14 @@ import numpy as np
 import tvm
 
 from ...errors import UnsupportedOpError
-from ..partition.graph import Graph, Operation, PostOp, reshaped
+from ..partition.functions import EVALUABLE_OPS, recognise_all
+from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, reshaped
+from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from . import qnn
 from .fake_quantised import products_of_bytes
-from .functions import EVALUABLE_OPS, recognise_all
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
-from .spatial import conv, deconv, pool, pool_side_by_side, resize
-from .types import MAX_RANK, TYPES, check
-from .views import depth_to_space, pad, reshape, split, strided_slice, transpose
+from .spatial import conv, deconv, pad, pool, pool_side_by_side, resize
+from .types import TYPES, check
 
 
 def lower(graph: Graph) -> Graph:

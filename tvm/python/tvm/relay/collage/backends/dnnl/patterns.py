@@ -23,8 +23,8 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import key_of
 from ..partition.flatten import Flattener, add_input, flatten_calls, takes_any
+from ..partition.functions import EVALUABLE_OPS, function_ending_at
 from ..partition.graph import Graph, Operation
-from .functions import EVALUABLE_OPS, function_ending_at
 from .fuse import fuse
 from .lower import SUPPORTED_OPS, lower
 from .norms import layer_norm_calls, layer_norm_pattern

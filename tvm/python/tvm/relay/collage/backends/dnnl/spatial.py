@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Convolutions, pooling and resizing: what slides over an image, a line or a volume.
+"""Convolutions, pooling, resizing and padding: what slides over an image, a line or a volume, or
+widens it.
 
 Test: backends/dnnl/test_lower.py, backends/dnnl/test_errors.py.
 """
 
 from __future__ import annotations
 
-from ..ints import pads_of, per_axis
+import numpy as np
+import tvm
+
+from ..ints import ints_of, pads_of, per_axis
 from ..partition.graph import Graph, Operation
+from ..partition.views import reshape
 from .types import check
 
 
@@ -124,3 +129,34 @@ def resize(graph: Graph, node: Operation) -> Operation:
         check(node, is_whole, "size", list(result))
     strings = {"layout": layout, "algorithm": "nearest" if is_nearest else "linear"}
     return Operation("resample", node.inputs, node.output, attrs={"strings": strings})
+
+
+def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
+    """Lower a pad: what it adds is a constant beside the data, axis by axis."""
+    data, number = node.inputs
+    dtype = graph.dtypes[data]
+    check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
+    check(node, number in graph.constants, "number", "one that is not known")
+    check(node, dtype != "bfloat16", "dtype", dtype)
+    widths = [ints_of(axis) for axis in node.attrs.pad_width]
+    check(node, min(map(min, widths)) >= 0, "pad_width", widths)
+    value = graph.constants[number].numpy().item()
+    padded = [axis for axis, sides in enumerate(widths) if any(sides)]
+    nodes: list[Operation] = []
+    for axis in padded:
+        pieces = [
+            np.full(_with_extent(graph, data, axis, extent=n), value, dtype) for n in widths[axis]
+        ]
+        before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
+        whole = _with_extent(graph, data, axis, extent=graph.shapes[data][axis] + sum(widths[axis]))
+        result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
+        ints = {"axis": [axis]}
+        nodes.append(Operation("concat", [*before, data, *after], result, attrs={"ints": ints}))
+        data = result
+    return nodes or reshape(graph, node)
+
+
+def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:
+    """Return the tensor's shape with another extent of one axis."""
+    shape = graph.shapes[tensor]
+    return (*shape[:axis], extent, *shape[axis + 1 :])

@@ -16,7 +16,6 @@ _FLOATS = ("float32", "bfloat16")
 BYTES = ("int8", "uint8")
 TYPES = (*_FLOATS, *BYTES, "int32")
 _PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
-MAX_RANK = 6  # axes that a tensor may have
 
 # Primitive whose operands and result are of one type -> these types.
 _ALIKE = {

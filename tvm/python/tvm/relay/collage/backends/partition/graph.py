@@ -18,6 +18,10 @@ import tvm
 from ...exec.arrays import numbers_of
 
 
+# Axes that a tensor may have: what libraries know.
+MAX_RANK = 6
+
+
 @dataclass
 class PostOp:
     """Something done to a primitive's result before it is stored; `input` is a tensor or -1."""

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Views, slices and padding: other shapes, orders and boxes of the same values, or some around.
+"""Views and slices: other shapes, orders and boxes of the same values.
 
-Test: backends/dnnl/test_lower.py.
+Test: backends/dnnl/test_lower.py, backends/xnnpack/test_lower.py.
 """
 
 from __future__ import annotations
 
-import numpy as np
 import tvm
 
 from ..ints import ints_of
-from ..partition.graph import Graph, Operation
-from .types import MAX_RANK, check
+from .graph import MAX_RANK, Graph, Operation
+from .refuse import check
 
 
 def reshape(graph: Graph, node: Operation) -> Operation:
@@ -46,7 +45,7 @@ def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
     strides, starts = ints_of(attrs.strides), ints_of(attrs.begin)
     is_one_each = len(strides) == len(starts) and str(attrs.slice_mode) == "end"
     is_plain = all(step == 1 for step in strides)
-    check(node, is_plain or (is_one_each and min(strides) > 0), "strides", strides)
+    check(graph, node, is_plain or (is_one_each and min(strides) > 0), "strides", strides)
     axes = ints_of(attrs.axes) if attrs.axes is not None else list(range(len(starts)))
     begin, steps = [0] * len(source), [1] * len(source)
     for axis, start, step in zip(axes, starts, [1] * len(starts) if is_plain else strides):
@@ -55,13 +54,13 @@ def strided_slice(graph: Graph, node: Operation) -> Operation | list[Operation]:
     if max(steps) == 1:
         return Operation("slice", node.inputs, node.output, attrs={"ints": {"begin": begin}})
     is_whole = all(extent % step == 0 for extent, step in zip(source, steps))
-    check(node, is_whole, "strides", strides)
+    check(graph, node, is_whole, "strides", strides)
     rows, firsts, box = [], [], []
     for extent, count, start, step in zip(source, result, begin, steps):
         rows += [extent // step, step] if step > 1 else [extent]
         firsts += [start // step, start % step] if step > 1 else [start]
         box += [count, 1] if step > 1 else [count]
-    check(node, len(rows) <= MAX_RANK, "strides of so many axes", strides)
+    check(graph, node, len(rows) <= MAX_RANK, "strides of so many axes", strides)
     dtype = graph.dtypes[node.output]
     apart, part = graph.new_tensor(tuple(rows), dtype), graph.new_tensor(tuple(box), dtype)
     return [
@@ -79,7 +78,7 @@ def depth_to_space(graph: Graph, node: Operation) -> list[Operation]:
     batch, channels, height, width = shape if is_image else (shape[i] for i in (0, 3, 1, 2))
     places = (height, width) if to_space else (height // size, width // size)
     is_whole = channels % size**2 == 0 if to_space else height % size == width % size == 0
-    check(node, is_whole, "block_size", f"{size} of shape {shape}")
+    check(graph, node, is_whole, "block_size", f"{size} of shape {shape}")
     if to_space:
         extents = {"c": channels // size**2, "h": height, "w": width}
         depth = "crs" if str(attrs.mode) == "CRD" else "rsc"
@@ -103,34 +102,3 @@ def depth_to_space(graph: Graph, node: Operation) -> list[Operation]:
         ),
         Operation("reshape", [moved], node.output, attrs={}),
     ]
-
-
-def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
-    """Lower a pad: what it adds is a constant beside the data, axis by axis."""
-    data, number = node.inputs
-    dtype = graph.dtypes[data]
-    check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
-    check(node, number in graph.constants, "number", "one that is not known")
-    check(node, dtype != "bfloat16", "dtype", dtype)
-    widths = [ints_of(axis) for axis in node.attrs.pad_width]
-    check(node, min(map(min, widths)) >= 0, "pad_width", widths)
-    value = graph.constants[number].numpy().item()
-    padded = [axis for axis, sides in enumerate(widths) if any(sides)]
-    nodes: list[Operation] = []
-    for axis in padded:
-        pieces = [
-            np.full(_with_extent(graph, data, axis, extent=n), value, dtype) for n in widths[axis]
-        ]
-        before, after = ([graph.new_constant(tvm.nd.array(p))] if p.size else [] for p in pieces)
-        whole = _with_extent(graph, data, axis, extent=graph.shapes[data][axis] + sum(widths[axis]))
-        result = node.output if axis == padded[-1] else graph.new_tensor(whole, dtype)
-        ints = {"axis": [axis]}
-        nodes.append(Operation("concat", [*before, data, *after], result, attrs={"ints": ints}))
-        data = result
-    return nodes or reshape(graph, node)
-
-
-def _with_extent(graph: Graph, tensor: int, axis: int, extent: int) -> tuple[int, ...]:
-    """Return the tensor's shape with another extent of one axis."""
-    shape = graph.shapes[tensor]
-    return (*shape[:axis], extent, *shape[axis + 1 :])

@@ -2,8 +2,9 @@
 """Recognises elementwise functions (GELU, swish, ...) by their values, however they are spelled.
 
 A piece of graph that depends on one tensor through elementwise ops and scalars is a function of one
-variable. It is evaluated in float64 on sample points and compared with oneDNN's functions, whose
-parameters are read off at a few points first. Test: backends/dnnl/test_functions.py.
+variable. It is evaluated in float64 on sample points and compared with functions that libraries
+have, whose parameters are read off at a few points first. Test: backends/dnnl/test_functions.py,
+backends/xnnpack/test_lower.py.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..partition.graph import Graph, Operation, PostOp
+from .graph import Graph, Operation, PostOp
 
 _MAX_OPS = 12
 # Small ones tell slopes and what is added before a root, middle ones shapes, far ones where
@@ -91,7 +92,7 @@ def _guess_power(f: Callable[[float], float]) -> tuple[float, float]:
 
 
 class _Known(NamedTuple):
-    """A function of oneDNN's."""
+    """A function, by oneDNN's name."""
 
     name: str
     value: Callable[..., Any]  # from x; and from alpha and beta where it has these
@@ -123,8 +124,12 @@ _KNOWN = [
 ]
 
 
-def recognise_all(graph: Graph) -> None:
-    """Replace pieces of the graph by nodes ``function`` (attrs: a PostOp), so that few are left.
+FUNCTIONS = frozenset(known.name for known in _KNOWN)
+
+
+def recognise_all(graph: Graph, among: Collection[str] = FUNCTIONS) -> None:
+    """Replace pieces of the graph by nodes ``function`` (attrs: a PostOp), so that few are left;
+    functions are looked for among those of these names.
 
     A tensor's cost is the number of nodes in a row that it takes; each tensor gets the piece whose
     variable costs least. Taking the largest known piece would not do: in ``2 * hardswish(x)`` that
@@ -137,7 +142,7 @@ def recognise_all(graph: Graph) -> None:
     for node in graph.nodes:
         cost[node.output] = 1 + sum(cost.get(tensor, 0) for tensor in node.inputs)
         for found in _known_pieces(graph, node, producers, users=users):
-            if 1 + cost.get(found[1], 0) <= cost[node.output]:
+            if found[0].kind in among and 1 + cost.get(found[1], 0) <= cost[node.output]:
                 cost[node.output] = 1 + cost.get(found[1], 0)
                 best[node.output] = found
     kept, swallowed = [], set[int]()
@@ -238,7 +243,7 @@ def _evaluate(graph: Graph, piece: list[Operation], source: int, x: np.ndarray) 
 def match_function(
     function: Callable[[np.ndarray], np.ndarray], precision: float = _EXACT
 ) -> PostOp | None:
-    """Return oneDNN's function with the same values as ``function`` of an array, or None.
+    """Return the function with the same values as ``function`` of an array, or None.
 
     ``precision``: how far, relatively, the scalars of the model may be from what they stand for.
     """

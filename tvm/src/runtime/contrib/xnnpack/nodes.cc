@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kinds of nodes, one row a kind: what must hold of its description, and how it is added.
+//
+// Shapes of what nodes compute follow from what they read, by the library's own rules and checks;
+// here only that is checked which it believes unseen: lengths of attributes, sizes of weights.
+//
+// Windows: ints strides, dilation, pads (top, left, bottom, right); images are NHWC. Kinds with a
+// clamp behind: floats low, high, where they are finite.
+// Test: backends/xnnpack/test_lower.py, runtime/test_partition_checks.py.
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "subgraph.h"
+
+namespace tvm::collage::xnnpack {
+namespace {
+
+using partition::NodeChecks;
+using partition::NumElements;
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+constexpr int64_t kMostSteps = NodeChecks::kMostSteps;
+
+float Bound(const NodeDesc& node, const char* name, float otherwise) {
+  const auto found = node.floats.find(name);
+  return found == node.floats.end() ? otherwise : static_cast<float>(found->second);
+}
+
+float Low(const NodeDesc& node) { return Bound(node, "low", -kInfinity); }
+float High(const NodeDesc& node) { return Bound(node, "high", kInfinity); }
+
+uint32_t Number(int64_t value) { return static_cast<uint32_t>(value); }
+
+std::vector<size_t> Sizes(const Dims& dims) { return {dims.begin(), dims.end()}; }
+
+void Check(int status, Builder* builder, const NodeDesc& node) {
+  if (status == 0) return;
+  std::string what = node.kind;
+  for (int tensor : node.inputs) what += " " + partition::ShapeText(builder->shape(tensor));
+  CheckStatus(status, what);
+}
+
+// --- windows -------------------------------------------------------------------------------------
+
+struct Windows {
+  explicit Windows(const NodeDesc& node)
+      : strides(node.Ints("strides")), dilation(node.Ints("dilation")), pads(node.Ints("pads")) {}
+  uint32_t top() const { return Number(pads[0]); }
+  uint32_t left() const { return Number(pads[1]); }
+  uint32_t bottom() const { return Number(pads[2]); }
+  uint32_t right() const { return Number(pads[3]); }
+
+  const Dims &strides, &dilation, &pads;
+};
+
+void CheckWindows(const NodeChecks& checks) {
+  checks.Rank("data", checks.input(0), 4, 4);
+  checks.Rank("result", checks.output(), 4, 4);
+  checks.Ints("strides", 2, 1, kMostSteps);
+  checks.Ints("dilation", 2, 1, kMostSteps);
+  checks.Ints("pads", 4, 0, kMostSteps);
+}
+
+// Where each letter stands in a layout of weights.
+std::vector<int> Places(const std::string& layout, const std::string& letters) {
+  std::vector<int> places;
+  for (char letter : letters) places.push_back(static_cast<int>(layout.find(letter)));
+  return places;
+}
+
+void CheckConvolution(const NodeChecks& checks) {
+  checks.NumInputs(2, 3);
+  CheckWindows(checks);
+  checks.Layout("kernel_layout", "OIHW");
+  checks.Rank("weights", checks.input(1), 4, 4);
+  const std::vector<int> places = Places(checks.Str("kernel_layout"), "OI");
+  const int64_t outputs = checks.input(1)[places[0]], inputs = checks.input(1)[places[1]];
+  const bool is_transposed = checks.node().kind == "deconv";
+  const int64_t groups = is_transposed ? 1 : checks.Int("groups", 1);
+  if (is_transposed) checks.Ints("more", 2, 0, kMostSteps);
+  checks.Require(inputs * groups == checks.input(0)[3], "weights", "they have other channels");
+  checks.Require(outputs % groups == 0, "groups", "they do not divide the channels");
+  if (checks.node().inputs.size() > 2) checks.SameShape("bias", checks.input(2), {outputs});
+}
+
+void DefineConvolution(Builder* builder, const NodeDesc& node) {
+  const Windows windows(node);
+  const std::vector<int> places = Places(node.Str("kernel_layout"), "OHWI");
+  const Dims& kernel = builder->shape(node.inputs[1]);
+  const int64_t outputs = kernel[places[0]], height = kernel[places[1]], width = kernel[places[2]];
+  const int64_t inputs = kernel[places[3]];
+  const bool is_transposed = node.kind == "deconv";
+  const int64_t groups = is_transposed ? 1 : node.Int("groups");
+  const uint32_t data = builder->Input(node.inputs[0]);
+  const uint32_t bias =
+      node.inputs.size() > 2 ? builder->Input(node.inputs[2]) : builder->Filled(outputs, 0.f);
+  const uint32_t result = builder->Output(node);
+  const float low = Low(node), high = High(node);
+  const auto stride = [&](int i) { return Number(windows.strides[i]); };
+  const auto dilation = [&](int i) { return Number(windows.dilation[i]); };
+  const Api& api = GetApi();
+  if (!is_transposed && groups > 1 && inputs == 1) {
+    const std::vector<int> order = {places[3], places[1], places[2], places[0]};
+    const uint32_t filter = builder->Weights(node.inputs[1], order, {1, height, width, outputs});
+    Check(api.define_depthwise_convolution_2d(
+              builder->subgraph(), windows.top(), windows.right(), windows.bottom(), windows.left(),
+              Number(height), Number(width), stride(0), stride(1), dilation(0), dilation(1),
+              Number(outputs / groups), groups, low, high, data, filter, bias, result, 0),
+          builder, node);
+    return;
+  }
+  const uint32_t filter =
+      builder->Weights(node.inputs[1], places, {outputs, height, width, inputs});
+  if (is_transposed) {
+    const Dims& more = node.Ints("more");
+    Check(api.define_deconvolution_2d(builder->subgraph(), windows.top(), windows.right(),
+                                      windows.bottom(), windows.left(), Number(more[0]),
+                                      Number(more[1]), Number(height), Number(width), stride(0),
+                                      stride(1), dilation(0), dilation(1), 1, inputs, outputs, low,
+                                      high, data, filter, bias, result, 0),
+          builder, node);
+    return;
+  }
+  Check(api.define_convolution_2d(
+            builder->subgraph(), windows.top(), windows.right(), windows.bottom(), windows.left(),
+            Number(height), Number(width), stride(0), stride(1), dilation(0), dilation(1),
+            Number(groups), inputs, outputs / groups, low, high, data, filter, bias, result, 0),
+        builder, node);
+}
+
+void CheckPool(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  CheckWindows(checks);
+  checks.Ints("kernel", 2, 1, kMostSteps);
+  checks.OneOf("algorithm", {"max", "avg"});
+}
+
+void DefinePool(Builder* builder, const NodeDesc& node) {
+  const Windows windows(node);
+  const Dims& kernel = node.Ints("kernel");
+  const uint32_t data = builder->Input(node.inputs[0]), result = builder->Output(node);
+  const float low = Low(node), high = High(node);
+  const uint32_t height = Number(kernel[0]), width = Number(kernel[1]);
+  const uint32_t rows = Number(windows.strides[0]), columns = Number(windows.strides[1]);
+  if (node.Str("algorithm") == "max") {
+    Check(GetApi().define_max_pooling_2d(builder->subgraph(), windows.top(), windows.right(),
+                                         windows.bottom(), windows.left(), height, width, rows,
+                                         columns, Number(windows.dilation[0]),
+                                         Number(windows.dilation[1]), low, high, data, result, 0),
+          builder, node);
+  } else {
+    Check(GetApi().define_average_pooling_2d(builder->subgraph(), windows.top(), windows.right(),
+                                             windows.bottom(), windows.left(), height, width, rows,
+                                             columns, low, high, data, result, 0),
+          builder, node);
+  }
+}
+
+// --- products ------------------------------------------------------------------------------------
+
+void CheckDense(const NodeChecks& checks) {
+  checks.NumInputs(2, 3);
+  checks.Rank("weights", checks.input(1), 2, 2);
+  checks.Require(checks.input(0).back() == checks.input(1)[1], "weights",
+                 "they have other columns");
+  if (checks.node().inputs.size() > 2) {
+    checks.SameShape("bias", checks.input(2), {checks.input(1)[0]});
+  }
+}
+
+void DefineDense(Builder* builder, const NodeDesc& node) {
+  const bool has_bias = node.inputs.size() > 2;
+  Check(GetApi().define_fully_connected(
+            builder->subgraph(), Low(node), High(node), builder->Input(node.inputs[0]),
+            builder->Input(node.inputs[1]), has_bias ? builder->Input(node.inputs[2]) : kNoValue,
+            builder->Output(node), 0),
+        builder, node);
+}
+
+void CheckMatmul(const NodeChecks& checks) {
+  checks.NumInputs(2, 2);
+  checks.Rank("first operand", checks.input(0), 2, kMostDims);
+  checks.Rank("second operand", checks.input(1), 2, kMostDims);
+  checks.Int("transpose_b", 0, 1);
+}
+
+void DefineMatmul(Builder* builder, const NodeDesc& node) {
+  Check(GetApi().define_batch_matrix_multiply(builder->subgraph(), builder->Input(node.inputs[0]),
+                                              builder->Input(node.inputs[1]), builder->Output(node),
+                                              node.Int("transpose_b") ? kTransposeB : 0),
+        builder, node);
+}
+
+// --- functions of elements -----------------------------------------------------------------------
+
+template <Unary* Api::* function>
+void DefineUnary(Builder* builder, const NodeDesc& node) {
+  Check((GetApi().*function)(builder->subgraph(), builder->Input(node.inputs[0]),
+                             builder->Output(node), 0),
+        builder, node);
+}
+
+template <Binary* Api::* function>
+void DefineBinary(Builder* builder, const NodeDesc& node) {
+  Check((GetApi().*function)(builder->subgraph(), builder->Input(node.inputs[0]),
+                             builder->Input(node.inputs[1]), builder->Output(node), 0),
+        builder, node);
+}
+
+template <BoundedBinary* Api::* function>
+void DefineBounded(Builder* builder, const NodeDesc& node) {
+  Check((GetApi().*function)(builder->subgraph(), -kInfinity, kInfinity,
+                             builder->Input(node.inputs[0]), builder->Input(node.inputs[1]),
+                             builder->Output(node), 0),
+        builder, node);
+}
+
+void CheckUnary(const NodeChecks& checks) { checks.NumInputs(1, 1); }
+void CheckBinary(const NodeChecks& checks) { checks.NumInputs(2, 2); }
+
+void CheckWithAlpha(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.Float("alpha");
+}
+
+void DefineClamp(Builder* builder, const NodeDesc& node) {
+  Check(GetApi().define_clamp(builder->subgraph(), Low(node), High(node),
+                              builder->Input(node.inputs[0]), builder->Output(node), 0),
+        builder, node);
+}
+
+void DefineElu(Builder* builder, const NodeDesc& node) {
+  Check(GetApi().define_elu(builder->subgraph(), static_cast<float>(node.Float("alpha")),
+                            builder->Input(node.inputs[0]), builder->Output(node), 0),
+        builder, node);
+}
+
+void DefineLeakyRelu(Builder* builder, const NodeDesc& node) {
+  Check(GetApi().define_leaky_relu(builder->subgraph(), static_cast<float>(node.Float("alpha")),
+                                   builder->Input(node.inputs[0]), builder->Output(node), 0),
+        builder, node);
+}
+
+// --- along axes ----------------------------------------------------------------------------------
+
+void CheckMean(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  const int64_t rank = static_cast<int64_t>(checks.input(0).size());
+  const auto axes = checks.node().ints.find("axes");
+  checks.Require(axes != checks.node().ints.end() && !axes->second.empty(), "axes",
+                 "it is missing");
+  checks.Ints("axes", std::min<size_t>(axes->second.size(), rank), 0, rank - 1);
+  checks.Int("keep_dims", 0, 1);
+}
+
+void DefineMean(Builder* builder, const NodeDesc& node) {
+  const std::vector<size_t> axes = Sizes(node.Ints("axes"));
+  Check(GetApi().define_static_mean(builder->subgraph(), axes.size(), axes.data(),
+                                    builder->Input(node.inputs[0]), builder->Output(node),
+                                    node.Int("keep_dims") ? kKeepDims : 0),
+        builder, node);
+}
+
+void CheckConcat(const NodeChecks& checks) {
+  checks.NumInputs(1, std::numeric_limits<int32_t>::max());
+  checks.Int("axis", 0, static_cast<int64_t>(checks.output().size()) - 1);
+}
+
+void DefineConcat(Builder* builder, const NodeDesc& node) {
+  std::vector<uint32_t> inputs;
+  for (int tensor : node.inputs) inputs.push_back(builder->Input(tensor));
+  Check(GetApi().define_concatenate(builder->subgraph(), static_cast<int32_t>(node.Int("axis")),
+                                    inputs.size(), inputs.data(), builder->Output(node), 0),
+        builder, node);
+}
+
+// --- views and boxes -----------------------------------------------------------------------------
+
+void CheckReshape(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.Require(NumElements(checks.input(0)) == NumElements(checks.output()), "result",
+                 "it holds another number of elements");
+}
+
+void DefineReshape(Builder* builder, const NodeDesc& node) {
+  const std::vector<size_t> dims = Sizes(builder->shape(node.output));
+  Check(GetApi().define_static_reshape(builder->subgraph(), dims.size(), dims.data(),
+                                       builder->Input(node.inputs[0]), builder->Output(node), 0),
+        builder, node);
+}
+
+void CheckTranspose(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  const size_t rank = checks.input(0).size();
+  Dims order = checks.Ints("axes", rank, 0, static_cast<int64_t>(rank) - 1);
+  std::sort(order.begin(), order.end());
+  Dims all(rank);
+  std::iota(all.begin(), all.end(), 0);
+  checks.Require(order == all, "axes", "they are no order of all axes");
+}
+
+void DefineTranspose(Builder* builder, const NodeDesc& node) {
+  const std::vector<size_t> order = Sizes(node.Ints("axes"));
+  Check(GetApi().define_static_transpose(builder->subgraph(), order.size(), order.data(),
+                                         builder->Input(node.inputs[0]), builder->Output(node), 0),
+        builder, node);
+}
+
+void CheckSlice(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  const Dims &source = checks.input(0), &result = checks.output();
+  checks.Rank("result", result, source.size(), source.size());
+  const Dims& begin = checks.Ints("begin", source.size(), 0);
+  for (size_t i = 0; i < source.size(); ++i) {
+    checks.Require(begin[i] + result[i] <= source[i], "begin",
+                   "the slice lies outside of the data");
+  }
+}
+
+void DefineSlice(Builder* builder, const NodeDesc& node) {
+  const std::vector<size_t> begin = Sizes(node.Ints("begin"));
+  const std::vector<size_t> extents = Sizes(builder->shape(node.output));
+  Check(
+      GetApi().define_static_slice(builder->subgraph(), begin.size(), begin.data(), extents.data(),
+                                   builder->Input(node.inputs[0]), builder->Output(node), 0),
+      builder, node);
+}
+
+void CheckPad(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.Ints("before", checks.input(0).size(), 0, kMostSteps);
+  checks.Ints("behind", checks.input(0).size(), 0, kMostSteps);
+  checks.Float("value");
+}
+
+void DefinePad(Builder* builder, const NodeDesc& node) {
+  const std::vector<size_t> before = Sizes(node.Ints("before")),
+                            behind = Sizes(node.Ints("behind"));
+  Check(
+      GetApi().define_static_constant_pad(builder->subgraph(), before.data(), behind.data(),
+                                          static_cast<float>(node.Float("value")),
+                                          builder->Input(node.inputs[0]), builder->Output(node), 0),
+      builder, node);
+}
+
+// -------------------------------------------------------------------------------------------------
+
+const std::map<std::string, NodeKind>& NodeKinds() {
+  static const auto* kinds = new std::map<std::string, NodeKind>{
+      {"conv", {CheckConvolution, DefineConvolution, {"Convolution", "Fully Connected"}}},
+      {"deconv", {CheckConvolution, DefineConvolution, {"Deconvolution"}}},
+      {"pool", {CheckPool, DefinePool, {"Max Pooling", "Average Pooling"}}},
+      {"dense", {CheckDense, DefineDense, {"Fully Connected"}}},
+      {"matmul", {CheckMatmul, DefineMatmul, {"Batch Matrix Multiply"}}},
+      {"clamp", {CheckUnary, DefineClamp, {"Clamp"}}},
+      {"elu", {CheckWithAlpha, DefineElu, {"ELU"}}},
+      {"leaky_relu", {CheckWithAlpha, DefineLeakyRelu, {"Leaky ReLU"}}},
+      {"abs", {CheckUnary, DefineUnary<&Api::define_abs>, {"Abs"}}},
+      {"ceil", {CheckUnary, DefineUnary<&Api::define_ceiling>, {"Ceiling"}}},
+      {"exp", {CheckUnary, DefineUnary<&Api::define_exp>, {"Exp"}}},
+      {"floor", {CheckUnary, DefineUnary<&Api::define_floor>, {"Floor"}}},
+      {"gelu", {CheckUnary, DefineUnary<&Api::define_gelu>, {"GELU"}}},
+      {"hardswish", {CheckUnary, DefineUnary<&Api::define_hardswish>, {"HardSwish"}}},
+      {"log", {CheckUnary, DefineUnary<&Api::define_log>, {"Log"}}},
+      {"negative", {CheckUnary, DefineUnary<&Api::define_negate>, {"Negate"}}},
+      {"rsqrt",
+       {CheckUnary, DefineUnary<&Api::define_reciprocal_square_root>, {"Reciprocal Square Root"}}},
+      {"sigmoid", {CheckUnary, DefineUnary<&Api::define_sigmoid>, {"Sigmoid"}}},
+      {"softmax", {CheckUnary, DefineUnary<&Api::define_softmax>, {"Softmax"}}},
+      {"sqrt", {CheckUnary, DefineUnary<&Api::define_square_root>, {"Square Root"}}},
+      {"square", {CheckUnary, DefineUnary<&Api::define_square>, {"Square"}}},
+      {"tanh", {CheckUnary, DefineUnary<&Api::define_tanh>, {"Tanh"}}},
+      {"prelu", {CheckBinary, DefineBinary<&Api::define_prelu>, {"Prelu"}}},
+      {"maximum", {CheckBinary, DefineBinary<&Api::define_maximum2>, {"Maximum"}}},
+      {"minimum", {CheckBinary, DefineBinary<&Api::define_minimum2>, {"Minimum"}}},
+      {"add", {CheckBinary, DefineBounded<&Api::define_add2>, {"Add"}}},
+      {"subtract", {CheckBinary, DefineBounded<&Api::define_subtract>, {"Subtract"}}},
+      {"multiply", {CheckBinary, DefineBounded<&Api::define_multiply2>, {"Multiply"}}},
+      {"divide", {CheckBinary, DefineBounded<&Api::define_divide>, {"Divide"}}},
+      {"mean", {CheckMean, DefineMean, {"Mean"}}},
+      {"concat", {CheckConcat, DefineConcat, {"Concatenate", "Copy"}}},
+      {"reshape", {CheckReshape, DefineReshape, {"Static Reshape", "Copy"}}},
+      {"transpose", {CheckTranspose, DefineTranspose, {"Transpose"}}},
+      {"slice", {CheckSlice, DefineSlice, {"Slice"}}},
+      {"pad", {CheckPad, DefinePad, {"Constant Pad"}}},
+  };
+  return *kinds;
+}
+
+}  // namespace
+
+const NodeKind& GetNodeKind(const std::string& name) {
+  const auto found = NodeKinds().find(name);
+  if (found == NodeKinds().end()) partition::Refuse("unknown kind of step '" + name + "'");
+  return found->second;
+}
+
+}  // namespace tvm::collage::xnnpack
