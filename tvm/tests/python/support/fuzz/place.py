@@ -42,7 +42,7 @@ class Variant:
 
 ALONE = Variant("tvm")
 REGISTERED = {
-    "dnnl": ("dnnl -winograd=never", "dnnl -winograd=always"),
+    "dnnl": ("dnnl -winograd=never", "dnnl -winograd=always", "xnnpack"),
     "onnx": ("onnxruntime", "openvino"),
     "blas": ("cblas", "mkl"),
     "qnn": ("dnnl",),
@@ -63,7 +63,7 @@ def variants_of(profile: str, available: set[str]) -> list[Variant]:
     for target in REGISTERED[profile]:
         if target.split()[0] in available:
             found += own_variants(target)
-    names = ["dnnl -winograd=always", "cblas", "mkl", "onnxruntime", "openvino"]
+    names = ["dnnl -winograd=always", "cblas", "mkl", "onnxruntime", "openvino", "xnnpack"]
     mixed = tuple(name for name in names if name.split()[0] in available)
     return [*found, Variant("random costs", mixed)] if len(mixed) > 1 else found
 

@@ -16,15 +16,14 @@ import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from tvm import ir, relay
+from tvm import relay
 from tvm._ffi import get_global_func
 from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
-from ...relay_util.walk import key_of
-from ..partition.flatten import Flattener, add_input, flatten_calls, takes_any
-from ..partition.functions import EVALUABLE_OPS, function_ending_at
+from ..partition.flatten import flatten_calls, takes_any
 from ..partition.graph import Graph, Operation
+from ..partition.spelled import function_piece, gelu, op_of
 from .fuse import fuse
 from .lower import SUPPORTED_OPS, lower
 from .norms import layer_norm_calls, layer_norm_pattern
@@ -47,8 +46,6 @@ _CHAINS = {
 _QNN_PRODUCTS = {"conv2d": "qnn.conv2d", "dense": "qnn.dense"}
 _QNN_STEPS = {"add": 2, "nn.bias_add": 1, "qnn.requantize": 1, "clip": 1, "cast": 1, "qnn.add": 2}
 _MOST_QNN_STEPS = 8
-# Elementwise ops that are looked at for one function.
-_FAR_ENOUGH = 40
 _tensor_type_json = get_global_func("collage.TensorTypeJson")
 
 
@@ -57,19 +54,6 @@ def lower_calls(root: relay.Expr, calls: list) -> Graph:
     graph = fuse(lower(flatten_calls("dnnl", root, calls)))
     graph.remove_unused()
     return check_types(graph)
-
-
-def _gelu(x: DFPattern) -> DFPattern:
-    """x * (1 + erf(x / sqrt(2))) / 2 in the orders in which exporters write it."""
-    scaled = is_op("divide")(x, is_constant()) | is_op("multiply")(x, is_constant())
-    half = is_constant()
-    one_plus = is_op("add")(is_op("erf")(scaled), is_constant())
-    return (
-        is_op("multiply")(is_op("multiply")(x, one_plus), half)
-        | is_op("multiply")(is_op("multiply")(x, half), one_plus)
-        | is_op("multiply")(x, is_op("multiply")(one_plus, half))
-        | is_op("multiply")(x, is_op("add")(is_op("multiply")(is_op("erf")(scaled), half), half))
-    )
 
 
 def _hardswish(x: DFPattern) -> DFPattern:
@@ -97,7 +81,7 @@ def _mish(x: DFPattern) -> DFPattern:
 
 
 _ACTIVATIONS: dict[str, Callable] = {
-    "gelu": _gelu,
+    "gelu": gelu,
     "mish": _mish,
     "hardswish": _hardswish,
     "swish": lambda x: is_op("multiply")(x, is_op("sigmoid")(x)),
@@ -148,15 +132,15 @@ def _find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> I
     if not chain:
         if anchor_op is None:
             yield []
-        elif _op_of(expr) == anchor_op:
+        elif op_of(expr) == anchor_op:
             yield [expr]
         return
     before, step = chain[:-1], chain[-1]
     if step in ("bias", "sum"):
         operands = []
-        if _op_of(expr) == "add":
+        if op_of(expr) == "add":
             operands = expr.args
-        elif _op_of(expr) == "nn.bias_add":
+        elif op_of(expr) == "nn.bias_add":
             operands = expr.args[:1]
         if operands and step == "sum" and not _are_alike(expr.args):
             return
@@ -165,9 +149,9 @@ def _find_chains(expr: relay.Expr, anchor_op: str | None, chain: list[str]) -> I
                 yield [expr, *found]
         return
     if step == "prelu":
-        piece = (expr.args[0], [expr]) if _op_of(expr) == "nn.prelu" else None
+        piece = (expr.args[0], [expr]) if op_of(expr) == "nn.prelu" else None
     else:
-        piece = _function_piece(expr)
+        piece = function_piece("dnnl", expr)
     if piece is None:
         return
     source, calls = piece
@@ -179,42 +163,6 @@ def _are_alike(operands: Sequence[relay.Expr]) -> bool:
     """Tell whether a post-op sum can be meant: it broadcasts nothing. Spares lowering biases."""
     first, second = (_tensor_type_json(operand.checked_type) for operand in operands)
     return first == second
-
-
-def _op_of(expr: relay.Expr) -> str:
-    """Return the name of the operator that it calls; "" where it calls none."""
-    is_call = isinstance(expr, relay.Call) and isinstance(expr.op, ir.Op)
-    return str(expr.op.name) if is_call else ""
-
-
-def _function_piece(expr: relay.Expr) -> tuple[relay.Expr, list[relay.Call]] | None:
-    """Return (variable, calls) of the largest elementwise function of one variable at expr."""
-    graph, scope = Graph("dnnl"), {}
-    reached: dict[int, list[relay.Expr]] = {}
-    frontier, expr_of = [expr], {}
-    while frontier and len(reached) < _FAR_ENOUGH:
-        each = frontier.pop(0)
-        expr_of[key_of(each)] = each
-        if _op_of(each) in EVALUABLE_OPS and key_of(each) not in reached:
-            reached[key_of(each)] = list(each.args)
-            frontier.extend(reached[key_of(each)])
-    if not reached:
-        return None
-    for arguments in reached.values():
-        for argument in arguments:
-            key = key_of(argument)
-            expr_of[key] = argument
-            if key in reached or key in scope or isinstance(argument, relay.Constant):
-                continue
-            scope[key] = add_input(graph, argument.checked_type, "an operand")
-    flattener = Flattener(graph)
-    graph.outputs = [flattener.run(expr, scope)]
-    call_of = {tensor: expr_of[key] for key, tensor in scope.items() if key in expr_of}
-    found = function_ending_at(graph, graph.nodes[-1])
-    if found is None:
-        return None
-    _, source, piece = found
-    return call_of[source], [call_of[node.output] for node in piece]
 
 
 def _is_chain(node: Operation, anchor_op: str | None, chain: Sequence[str]) -> bool:
@@ -312,7 +260,7 @@ def _is_qnn_primitive(expr: relay.Expr, calls: list[relay.Call]) -> bool:
 
 def _qnn_chains(expr: relay.Expr, op: str, steps: int) -> Iterator[list]:
     """Yield each chain as the calls from expr back to one of op."""
-    name = _op_of(expr)
+    name = op_of(expr)
     if name == op and steps >= 0:
         yield [expr]
     elif name in _QNN_STEPS and steps > 0:

@@ -17,7 +17,6 @@ import tvm
 
 from ...exec.arrays import numbers_of
 
-
 # Axes that a tensor may have: what libraries know.
 MAX_RANK = 6
 

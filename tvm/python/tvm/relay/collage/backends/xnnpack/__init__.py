@@ -16,6 +16,7 @@ from tvm import relay
 from ..interface import GRAPH_LEVEL, Backend
 from ..partition import PartitionCodegen
 from .lower import SUPPORTED_OPS, lower_function, takes
+from .patterns import pattern_table
 
 _codegen = PartitionCodegen("xnnpack", lower_function)
 # Raised when the same description becomes other nodes: costs of before are measured again.
@@ -49,6 +50,9 @@ class XnnpackBackend(Backend):
         if probe is None:
             return "libtvm_collage_runtime.so is not loaded"
         return str(probe()) or None
+
+    def patterns(self) -> list[tuple]:
+        return pattern_table()
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         return _codegen.compile(function)

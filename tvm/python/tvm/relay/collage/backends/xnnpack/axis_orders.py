@@ -10,7 +10,7 @@ Test: backends/xnnpack/test_axis_orders.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -206,10 +206,11 @@ def _reshape(to: _Arranger, node: Operation) -> None:
     to.write(node, [to.read(source, lies_so)], _plain(len(to.shape(node.output))))
 
 
-_ELEMENTWISE: Sequence[str] = (
-    "add subtract multiply divide maximum minimum prelu clamp elu leaky_relu abs ceil exp floor "
-    "gelu hardswish log negative rsqrt sigmoid sqrt square tanh"
-).split()
+_ELEMENTWISE = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "prelu", "clamp", "elu"),
+    *("leaky_relu", "abs", "ceil", "exp", "floor", "gelu", "hardswish", "log", "negative"),
+    *("rsqrt", "sigmoid", "sqrt", "square", "tanh"),
+)
 # Others are arranged plainly.
 _ARRANGE: dict[str, Callable[[_Arranger, Operation], None]] = {
     **dict.fromkeys(("conv", "deconv", "pool"), _image),

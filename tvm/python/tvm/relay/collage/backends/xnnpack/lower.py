@@ -75,7 +75,7 @@ def _like(graph: Graph, tensor: int) -> int:
     return graph.new_tensor(graph.shapes[tensor], graph.dtypes[tensor])
 
 
-# --- functions of one variable ---------------------------------------------------------------------
+# --- functions of one variable -------------------------------------------------------------------
 
 # Functions that are nodes of the same name, without parameters.
 _NODES = ("sigmoid", "tanh", "square", "abs", "exp", "sqrt", "log")
@@ -171,7 +171,7 @@ _FUNCTIONS: dict[str, Callable[[Graph, PostOp, int, int], list[Operation]]] = {
 }
 
 
-# --- others ----------------------------------------------------------------------------------------
+# --- others ---------------------------------------------------------------------------------------
 
 
 def _with_vector(kind: str) -> Callable[[Graph, Operation], list[Operation]]:
