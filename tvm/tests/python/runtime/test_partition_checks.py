@@ -102,20 +102,22 @@ PARTS = {
     ),
     "mean": lambda: relay.mean(relay.exp(var(3, 4)), axis=1, keepdims=True),
 }
+OF_XNNPACK = ("conv", "depthwise", "deconv", "dense", "matmul", "pieces", "max pool", "mean")
 
 
 def parts():
     """(name, kind, description, constants) of each."""
-    if get_backend("dnnl").available() is not None:
-        return
-    for name, body in PARTS.items():
-        function = hand_placed(function_of(body()))["dnnl_part"]
-        module = get_backend("dnnl").compile(function)
-        constants = [each.numpy() for each in module["get_constants"]()]
-        description = json.loads(module.get_source())
-        if name in ("one group", "two groups"):
-            give_weights_an_axis_of_groups(description, constants)
-        yield f"onednn {name}", "onednn", description, constants
+    for backend, kind, names in (("dnnl", "onednn", PARTS), ("xnnpack", "xnnpack", OF_XNNPACK)):
+        if get_backend(backend).available() is not None:
+            continue
+        for name in names:
+            function = hand_placed(function_of(PARTS[name]()), "part", backend)["part"]
+            module = get_backend(backend).compile(function)
+            constants = [each.numpy() for each in module["get_constants"]()]
+            description = json.loads(module.get_source())
+            if kind == "onednn" and name in ("one group", "two groups"):
+                give_weights_an_axis_of_groups(description, constants)
+            yield f"{kind} {name}", kind, description, constants
 
 
 def places(value, at=()):

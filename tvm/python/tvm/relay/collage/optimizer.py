@@ -262,7 +262,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
         how = end_to_end(request, found, session.runner, first)
         search = search_whole(request, found, how, runner=session.runner)
         if options.guard and found.is_small() and (plans.machine or this_machine()).threads > 1:
-            plans.add_on_one_thread(first.slow_on_one_thread())
+            plans.add_on_one_thread(first.never_on_one_thread())
         if found.records.changes_builds():
             plans.add_untuned()
         name, guarded, skipped = decide(request, found, how, first)

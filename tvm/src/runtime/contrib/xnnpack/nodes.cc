@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kinds of nodes, one row a kind: what must hold of its description, and how it is added.
 //
-// Shapes of what nodes compute follow from what they read, by the library's own rules and checks;
-// here only that is checked which it believes unseen: lengths of attributes, sizes of weights.
+// All that a node reads and writes is checked by shapes here: versions of the library believe some
+// of it unseen.
 //
 // Windows: ints strides, dilation, pads (top, left, bottom, right); images are NHWC. Kinds with a
 // clamp behind: floats low, high, where they are finite.
@@ -23,6 +23,7 @@ using partition::NumElements;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr int64_t kMostSteps = NodeChecks::kMostSteps;
+constexpr size_t kMostJoined = 5;  // operands of one node
 
 float Bound(const NodeDesc& node, const char* name, float otherwise) {
   const auto found = node.floats.find(name);
@@ -64,6 +65,20 @@ void CheckWindows(const NodeChecks& checks) {
   checks.Ints("pads", 4, 0, kMostSteps);
 }
 
+// The result has as many windows as fit into the image, and so many channels.
+void CheckWindowsFit(const NodeChecks& checks, const Dims& kernel, int64_t channels) {
+  const NodeDesc& node = checks.node();
+  Dims result = {checks.input(0)[0], 0, 0, channels};
+  for (int i : {0, 1}) {
+    const int64_t extent = (kernel[i] - 1) * node.Ints("dilation")[i] + 1;
+    const int64_t room =
+        checks.input(0)[i + 1] + node.Ints("pads")[i] + node.Ints("pads")[i + 2] - extent;
+    checks.Require(room >= 0, "pads", "a window is larger than the image");
+    result[i + 1] = room / node.Ints("strides")[i] + 1;
+  }
+  checks.SameShape("result", checks.output(), result);
+}
+
 // Where each letter stands in a layout of weights.
 std::vector<int> Places(const std::string& layout, const std::string& letters) {
   std::vector<int> places;
@@ -80,10 +95,24 @@ void CheckConvolution(const NodeChecks& checks) {
   const int64_t outputs = checks.input(1)[places[0]], inputs = checks.input(1)[places[1]];
   const bool is_transposed = checks.node().kind == "deconv";
   const int64_t groups = is_transposed ? 1 : checks.Int("groups", 1);
-  if (is_transposed) checks.Ints("more", 2, 0, kMostSteps);
   checks.Require(inputs * groups == checks.input(0)[3], "weights", "they have other channels");
   checks.Require(outputs % groups == 0, "groups", "they do not divide the channels");
   if (checks.node().inputs.size() > 2) checks.SameShape("bias", checks.input(2), {outputs});
+  const std::vector<int> sides = Places(checks.Str("kernel_layout"), "HW");
+  const Dims kernel = {checks.input(1)[sides[0]], checks.input(1)[sides[1]]};
+  if (!is_transposed) {
+    CheckWindowsFit(checks, kernel, outputs);
+    return;
+  }
+  const Dims& more = checks.Ints("more", 2, 0, kMostSteps);
+  Dims result = {checks.input(0)[0], 0, 0, outputs};
+  for (int i : {0, 1}) {
+    const NodeDesc& node = checks.node();
+    const int64_t between = (checks.input(0)[i + 1] - 1) * node.Ints("strides")[i];
+    const int64_t pads = node.Ints("pads")[i] + node.Ints("pads")[i + 2];
+    result[i + 1] = between + more[i] + (kernel[i] - 1) * node.Ints("dilation")[i] + 1 - pads;
+  }
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineConvolution(Builder* builder, const NodeDesc& node) {
@@ -134,8 +163,18 @@ void DefineConvolution(Builder* builder, const NodeDesc& node) {
 void CheckPool(const NodeChecks& checks) {
   checks.NumInputs(1, 1);
   CheckWindows(checks);
-  checks.Ints("kernel", 2, 1, kMostSteps);
+  const Dims& kernel = checks.Ints("kernel", 2, 1, kMostSteps);
   checks.OneOf("algorithm", {"max", "avg"});
+  CheckWindowsFit(checks, kernel, checks.input(0)[3]);
+  const NodeDesc& node = checks.node();
+  for (int i : {0, 1}) {
+    // One that reads the padding alone would have nothing to read.
+    const int64_t dilation = node.Ints("dilation")[i];
+    const int64_t pads = std::max(node.Ints("pads")[i], node.Ints("pads")[i + 2]);
+    const bool fits = pads < (kernel[i] - 1) * dilation + 1 &&
+                      (pads == 0 || dilation == 1 || dilation <= checks.input(0)[i + 1]);
+    checks.Require(fits, "pads", "a window lies outside of the image");
+  }
 }
 
 void DefinePool(Builder* builder, const NodeDesc& node) {
@@ -169,6 +208,9 @@ void CheckDense(const NodeChecks& checks) {
   if (checks.node().inputs.size() > 2) {
     checks.SameShape("bias", checks.input(2), {checks.input(1)[0]});
   }
+  Dims result = checks.input(0);
+  result.back() = checks.input(1)[0];
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineDense(Builder* builder, const NodeDesc& node) {
@@ -183,8 +225,16 @@ void DefineDense(Builder* builder, const NodeDesc& node) {
 void CheckMatmul(const NodeChecks& checks) {
   checks.NumInputs(2, 2);
   checks.Rank("first operand", checks.input(0), 2, kMostDims);
-  checks.Rank("second operand", checks.input(1), 2, kMostDims);
-  checks.Int("transpose_b", 0, 1);
+  Dims result = checks.input(0);
+  const size_t rank = result.size();
+  Dims second = checks.input(1);
+  checks.Rank("second operand", second, rank, rank);
+  if (checks.Int("transpose_b", 0, 1)) std::swap(second[rank - 1], second[rank - 2]);
+  checks.Require(second[rank - 2] == result[rank - 1], "second operand", "it has other rows");
+  result[rank - 1] = second[rank - 1];
+  second[rank - 2] = result[rank - 2];
+  checks.SameShape("second operand", second, result);  // but for the product's own axes
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineMatmul(Builder* builder, const NodeDesc& node) {
@@ -218,12 +268,29 @@ void DefineBounded(Builder* builder, const NodeDesc& node) {
         builder, node);
 }
 
-void CheckUnary(const NodeChecks& checks) { checks.NumInputs(1, 1); }
-void CheckBinary(const NodeChecks& checks) { checks.NumInputs(2, 2); }
+void CheckUnary(const NodeChecks& checks) {
+  checks.NumInputs(1, 1);
+  checks.SameShape("result", checks.output(), checks.input(0));
+}
 
 void CheckWithAlpha(const NodeChecks& checks) {
-  checks.NumInputs(1, 1);
+  CheckUnary(checks);
   checks.Float("alpha");
+}
+
+// Axes are aligned at the last one; one of 1 serves all of the other operand's.
+void CheckBinary(const NodeChecks& checks) {
+  checks.NumInputs(2, 2);
+  Dims result = checks.input(0), second = checks.input(1);
+  const size_t rank = std::max(result.size(), second.size());
+  result.insert(result.begin(), rank - result.size(), 1);
+  second.insert(second.begin(), rank - second.size(), 1);
+  for (size_t i = 0; i < rank; ++i) {
+    const bool fits = result[i] == second[i] || result[i] == 1 || second[i] == 1;
+    checks.Require(fits, "operands", "their shapes do not fit");
+    result[i] = std::max(result[i], second[i]);
+  }
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineClamp(Builder* builder, const NodeDesc& node) {
@@ -248,12 +315,20 @@ void DefineLeakyRelu(Builder* builder, const NodeDesc& node) {
 
 void CheckMean(const NodeChecks& checks) {
   checks.NumInputs(1, 1);
-  const int64_t rank = static_cast<int64_t>(checks.input(0).size());
+  const Dims& source = checks.input(0);
   const auto axes = checks.node().ints.find("axes");
-  checks.Require(axes != checks.node().ints.end() && !axes->second.empty(), "axes",
-                 "it is missing");
-  checks.Ints("axes", std::min<size_t>(axes->second.size(), rank), 0, rank - 1);
-  checks.Int("keep_dims", 0, 1);
+  checks.Require(axes != checks.node().ints.end() && !axes->second.empty() &&
+                     axes->second.size() <= source.size(),
+                 "axes", "they are missing, or too many");
+  checks.Ints("axes", axes->second.size(), 0, static_cast<int64_t>(source.size()) - 1);
+  const bool keeps = checks.Int("keep_dims", 0, 1);
+  Dims result;
+  for (size_t i = 0; i < source.size(); ++i) {
+    const auto count = std::count(axes->second.begin(), axes->second.end(), i);
+    checks.Require(count < 2, "axes", "one stands twice");
+    if (count == 0 || keeps) result.push_back(count ? 1 : source[i]);
+  }
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineMean(Builder* builder, const NodeDesc& node) {
@@ -265,8 +340,18 @@ void DefineMean(Builder* builder, const NodeDesc& node) {
 }
 
 void CheckConcat(const NodeChecks& checks) {
-  checks.NumInputs(1, std::numeric_limits<int32_t>::max());
-  checks.Int("axis", 0, static_cast<int64_t>(checks.output().size()) - 1);
+  checks.NumInputs(1, kMostJoined);
+  const size_t axis = checks.Int("axis", 0, static_cast<int64_t>(checks.output().size()) - 1);
+  Dims result = checks.output();
+  result[axis] = 0;
+  for (size_t i = 0; i < checks.node().inputs.size(); ++i) {
+    Dims alike = checks.input(i);
+    checks.Rank("operand", alike, result.size(), result.size());
+    alike[axis] = checks.output()[axis];
+    checks.SameShape("operand", alike, checks.output());  // but for that axis
+    result[axis] += checks.input(i)[axis];
+  }
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineConcat(Builder* builder, const NodeDesc& node) {
@@ -300,6 +385,9 @@ void CheckTranspose(const NodeChecks& checks) {
   Dims all(rank);
   std::iota(all.begin(), all.end(), 0);
   checks.Require(order == all, "axes", "they are no order of all axes");
+  Dims result;
+  for (int64_t axis : checks.node().Ints("axes")) result.push_back(checks.input(0)[axis]);
+  checks.SameShape("result", checks.output(), result);
 }
 
 void DefineTranspose(Builder* builder, const NodeDesc& node) {
@@ -331,8 +419,11 @@ void DefineSlice(Builder* builder, const NodeDesc& node) {
 
 void CheckPad(const NodeChecks& checks) {
   checks.NumInputs(1, 1);
-  checks.Ints("before", checks.input(0).size(), 0, kMostSteps);
-  checks.Ints("behind", checks.input(0).size(), 0, kMostSteps);
+  Dims result = checks.input(0);
+  const Dims& before = checks.Ints("before", result.size(), 0, kMostSteps);
+  const Dims& behind = checks.Ints("behind", result.size(), 0, kMostSteps);
+  for (size_t i = 0; i < result.size(); ++i) result[i] += before[i] + behind[i];
+  checks.SameShape("result", checks.output(), result);
   checks.Float("value");
 }
 
@@ -350,39 +441,35 @@ void DefinePad(Builder* builder, const NodeDesc& node) {
 
 const std::map<std::string, NodeKind>& NodeKinds() {
   static const auto* kinds = new std::map<std::string, NodeKind>{
-      {"conv", {CheckConvolution, DefineConvolution, {"Convolution", "Fully Connected"}}},
-      {"deconv", {CheckConvolution, DefineConvolution, {"Deconvolution"}}},
+      {"conv", {CheckConvolution, DefineConvolution, {"Convolution", "Fully Connected"}, true}},
+      {"deconv", {CheckConvolution, DefineConvolution, {"Deconvolution"}, true}},
       {"pool", {CheckPool, DefinePool, {"Max Pooling", "Average Pooling"}}},
-      {"dense", {CheckDense, DefineDense, {"Fully Connected"}}},
-      {"matmul", {CheckMatmul, DefineMatmul, {"Batch Matrix Multiply"}}},
+      {"dense", {CheckDense, DefineDense, {"Fully Connected"}, true}},
+      {"matmul", {CheckMatmul, DefineMatmul, {"Batch Matrix Multiply"}, true}},
       {"clamp", {CheckUnary, DefineClamp, {"Clamp"}}},
       {"elu", {CheckWithAlpha, DefineElu, {"ELU"}}},
-      {"leaky_relu", {CheckWithAlpha, DefineLeakyRelu, {"Leaky ReLU"}}},
-      {"abs", {CheckUnary, DefineUnary<&Api::define_abs>, {"Abs"}}},
+      {"leaky_relu", {CheckWithAlpha, DefineLeakyRelu, {"LeakyReLU"}}},
       {"ceil", {CheckUnary, DefineUnary<&Api::define_ceiling>, {"Ceiling"}}},
       {"exp", {CheckUnary, DefineUnary<&Api::define_exp>, {"Exp"}}},
       {"floor", {CheckUnary, DefineUnary<&Api::define_floor>, {"Floor"}}},
       {"gelu", {CheckUnary, DefineUnary<&Api::define_gelu>, {"GELU"}}},
       {"hardswish", {CheckUnary, DefineUnary<&Api::define_hardswish>, {"HardSwish"}}},
       {"log", {CheckUnary, DefineUnary<&Api::define_log>, {"Log"}}},
-      {"negative", {CheckUnary, DefineUnary<&Api::define_negate>, {"Negate"}}},
-      {"rsqrt",
-       {CheckUnary, DefineUnary<&Api::define_reciprocal_square_root>, {"Reciprocal Square Root"}}},
       {"sigmoid", {CheckUnary, DefineUnary<&Api::define_sigmoid>, {"Sigmoid"}}},
       {"softmax", {CheckUnary, DefineUnary<&Api::define_softmax>, {"Softmax"}}},
       {"sqrt", {CheckUnary, DefineUnary<&Api::define_square_root>, {"Square Root"}}},
       {"square", {CheckUnary, DefineUnary<&Api::define_square>, {"Square"}}},
-      {"tanh", {CheckUnary, DefineUnary<&Api::define_tanh>, {"Tanh"}}},
-      {"prelu", {CheckBinary, DefineBinary<&Api::define_prelu>, {"Prelu"}}},
-      {"maximum", {CheckBinary, DefineBinary<&Api::define_maximum2>, {"Maximum"}}},
-      {"minimum", {CheckBinary, DefineBinary<&Api::define_minimum2>, {"Minimum"}}},
+      {"tanh", {CheckUnary, DefineUnary<&Api::define_tanh>, {"TanH"}}},
+      {"prelu", {CheckBinary, DefineBinary<&Api::define_prelu>, {"PReLU"}}},
+      {"maximum", {CheckBinary, DefineBinary<&Api::define_maximum2>, {"Maximum", "Clamp"}}},
+      {"minimum", {CheckBinary, DefineBinary<&Api::define_minimum2>, {"Minimum", "Clamp"}}},
       {"add", {CheckBinary, DefineBounded<&Api::define_add2>, {"Add"}}},
       {"subtract", {CheckBinary, DefineBounded<&Api::define_subtract>, {"Subtract"}}},
       {"multiply", {CheckBinary, DefineBounded<&Api::define_multiply2>, {"Multiply"}}},
       {"divide", {CheckBinary, DefineBounded<&Api::define_divide>, {"Divide"}}},
       {"mean", {CheckMean, DefineMean, {"Mean"}}},
       {"concat", {CheckConcat, DefineConcat, {"Concatenate", "Copy"}}},
-      {"reshape", {CheckReshape, DefineReshape, {"Static Reshape", "Copy"}}},
+      {"reshape", {CheckReshape, DefineReshape, {"Static Reshape"}}},
       {"transpose", {CheckTranspose, DefineTranspose, {"Transpose"}}},
       {"slice", {CheckSlice, DefineSlice, {"Slice"}}},
       {"pad", {CheckPad, DefinePad, {"Constant Pad"}}},

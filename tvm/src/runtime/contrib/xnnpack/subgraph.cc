@@ -44,12 +44,17 @@ Model Builder::Run() {
     const int tensor = graph_.inputs[i];
     values_[tensor] = Define(shape(tensor), nullptr, static_cast<uint32_t>(i), kExternalInput);
   }
-  std::vector<std::pair<int, uint32_t>> copies;  // results that lie elsewhere already
+  std::vector<bool> is_read(graph_.shapes.size(), false);
+  for (const NodeDesc& node : graph_.nodes) {
+    for (int tensor : node.inputs) is_read[tensor] = true;
+  }
+  // Results that lie elsewhere already, or are read: behind a caller's tensor nothing may be read.
+  std::vector<std::pair<int, uint32_t>> copies;
   for (size_t i = 0; i < num_outputs; ++i) {
     const int tensor = graph_.outputs[i];
     const uint32_t value =
         Define(shape(tensor), nullptr, static_cast<uint32_t>(num_inputs + i), kExternalOutput);
-    if (constant_of_[tensor] >= 0 || values_[tensor] != kNoValue) {
+    if (constant_of_[tensor] >= 0 || values_[tensor] != kNoValue || is_read[tensor]) {
       copies.emplace_back(tensor, value);
     } else {
       values_[tensor] = value;

@@ -70,6 +70,7 @@ struct NodeKind {
   void (*define)(Builder* builder, const NodeDesc& node);
   // How names of the operators begin that the library may make of it.
   std::vector<std::string> operators;
+  bool is_product = false;
 };
 
 // The kind of that name; a ValueError that names it where there is none.

@@ -3,6 +3,10 @@
 
 #include <tvm/runtime/c_backend_api.h>
 #include <tvm/runtime/logging.h>
+#include <tvm/runtime/threading_backend.h>
+
+#include <algorithm>
+#include <thread>
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
@@ -10,6 +14,9 @@
 
 namespace tvm::collage::xnnpack {
 namespace {
+
+// Turns of a thread that waits, before it leaves its CPU to others.
+constexpr int kTurns = 1000;
 
 void Pause() {
 #if defined(__x86_64__) || defined(__i386__)
@@ -52,7 +59,8 @@ int Team::Invoke(Runtime* runtime) {
     call->team->is_done_.store(true, std::memory_order_release);
     return 0;
   };
-  const int failed = TVMBackendParallelLaunch(task, &call, num_threads_);
+  const int num_tasks = std::max(1, std::min(num_threads_, runtime::threading::NumThreads()));
+  const int failed = TVMBackendParallelLaunch(task, &call, num_tasks);
   // Of tasks that no thread has taken, the pool waits to be left.
   while (RunScheduled()) {
   }
@@ -84,8 +92,14 @@ bool Team::RunScheduled() {
 }
 
 void Team::Help() {
-  while (!is_done_.load(std::memory_order_acquire)) {
-    if (!RunScheduled()) Pause();
+  for (int turns = 0; !is_done_.load(std::memory_order_acquire); ++turns) {
+    if (RunScheduled()) {
+      turns = 0;
+    } else if (turns % kTurns == kTurns - 1) {
+      std::this_thread::yield();
+    } else {
+      Pause();
+    }
   }
 }
 

@@ -20,11 +20,12 @@ struct Pool;
 
 constexpr uint32_t kNoValue = UINT32_MAX;
 constexpr int kFloat32 = 1;
-constexpr uint32_t kExternalInput = 1, kExternalOutput = 2;                 // flags of a tensor
-constexpr uint32_t kTransposeB = 1;                                         // of a product
-constexpr uint32_t kKeepDims = 0x40;                                        // of a reduction
-constexpr uint32_t kProfiling = 8;                                          // of a runtime
-constexpr int kNumOperators = 0, kOperatorNames = 1, kOperatorSeconds = 2;  // what a profile tells
+constexpr uint32_t kExternalInput = 1, kExternalOutput = 2;  // flags of a tensor
+constexpr uint32_t kTransposeB = 1;                          // of a product
+constexpr uint32_t kKeepDims = 0x40;                         // of a reduction
+constexpr uint32_t kProfiling = 8;                           // of a runtime
+constexpr int kNumOperators = 0, kOperatorNames = 1,
+              kOperatorMicroseconds = 2;  // what a profile tells
 constexpr size_t kMostDims = 6;
 // What it may read behind a tensor, in bytes.
 constexpr size_t kReadsBehind = 16;
@@ -118,15 +119,12 @@ using BoundedBinary = int(Subgraph*, float low, float high, uint32_t first, uint
                            uint32_t flags))                                                       \
   X(define_copy, Unary)                                                                           \
   X(define_softmax, Unary)                                                                        \
-  X(define_abs, Unary)                                                                            \
   X(define_ceiling, Unary)                                                                        \
   X(define_exp, Unary)                                                                            \
   X(define_floor, Unary)                                                                          \
   X(define_gelu, Unary)                                                                           \
   X(define_hardswish, Unary)                                                                      \
   X(define_log, Unary)                                                                            \
-  X(define_negate, Unary)                                                                         \
-  X(define_reciprocal_square_root, Unary)                                                         \
   X(define_sigmoid, Unary)                                                                        \
   X(define_square, Unary)                                                                         \
   X(define_square_root, Unary)                                                                    \

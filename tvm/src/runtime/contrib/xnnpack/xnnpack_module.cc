@@ -48,14 +48,15 @@ class XnnpackProgram final : public partition::Program {
     std::vector<ExternalValue> values;
     Invoke(runtime.get(), inputs, outputs, &values);
     const std::vector<std::string> names = OperatorNames(runtime.get());
-    std::vector<std::vector<double>> samples(names.size());
+    // The library tells whole microseconds: a mean keeps some of what they lack.
+    std::vector<double> seconds(names.size(), 0.0);
     for (int run = 0; run < runs; ++run) {
       Invoke(runtime.get(), inputs, outputs, &values);
       std::vector<uint64_t> microseconds(names.size());
-      Ask(runtime.get(), kOperatorSeconds, &microseconds);
-      for (size_t i = 0; i < names.size(); ++i) samples[i].push_back(microseconds[i] * 1e-6);
+      Ask(runtime.get(), kOperatorMicroseconds, &microseconds);
+      for (size_t i = 0; i < names.size(); ++i) seconds[i] += microseconds[i] * 1e-6 / runs;
     }
-    return WithCalls(names, samples);
+    return WithCalls(names, seconds);
   }
 
   std::string Summary() const final {
@@ -140,26 +141,31 @@ class XnnpackProgram final : public partition::Program {
   }
 
   // The library tells of its operators in the order of nodes, and leaves out those that it has
-  // fused or that move nothing: each is that of the next node whose kind has such a name.
+  // fused or that move nothing: each is that of the next node whose kind has such a name. None is
+  // where a product would be left out for it.
   StepTimes WithCalls(const std::vector<std::string>& names,
-                      const std::vector<std::vector<double>>& samples) const {
+                      const std::vector<double>& seconds) const {
     StepTimes times;
     size_t next = 0;
     for (size_t i = 0; i < names.size(); ++i) {
-      const auto begins = [&](const std::string& head) { return names[i].rfind(head, 0) == 0; };
-      size_t place = next;
-      for (; place < graph_.nodes.size(); ++place) {
-        const std::vector<std::string>& heads = GetNodeKind(graph_.nodes[place].kind).operators;
-        if (std::any_of(heads.begin(), heads.end(), begins)) break;
-      }
       std::string name = names[i];
-      if (place < graph_.nodes.size()) {
+      if (const size_t place = PlaceOf(name, next); place < graph_.nodes.size()) {
         name += " " + partition::CallName(graph_.nodes[place].call);
         next = place + 1;
       }
-      times.emplace_back(name, partition::MedianOf(samples[i]));
+      times.emplace_back(name, seconds[i]);
     }
     return times;
+  }
+
+  size_t PlaceOf(const std::string& name, size_t first) const {
+    const auto begins = [&](const std::string& head) { return name.rfind(head, 0) == 0; };
+    for (size_t place = first; place < graph_.nodes.size(); ++place) {
+      const NodeKind& kind = GetNodeKind(graph_.nodes[place].kind);
+      if (std::any_of(kind.operators.begin(), kind.operators.end(), begins)) return place;
+      if (kind.is_product) break;
+    }
+    return graph_.nodes.size();
   }
 
   const GraphDesc& graph_;

@@ -19,7 +19,7 @@ from measure_fakes import measure
 from tvm.relay.collage.exec import launch
 from tvm.relay.collage.exec.clean_process import ForkedWorker, WorkerForks
 
-LIBRARIES = ("dnnl", "openvino", "onnxruntime.so", "mkl")
+LIBRARIES = ("dnnl", "openvino", "onnxruntime.so", "mkl", "xnnpack")
 
 
 @pytest.fixture

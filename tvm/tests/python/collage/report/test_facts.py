@@ -105,8 +105,12 @@ def test_a_mix_that_lost_is_told_where_a_backend_ships():
     _, latency, _ = head_lines(report(*plans, chosen="dnnl"))
     assert latency == (
         "It takes 2 ms a run; the next plan, openvino, takes 1.10 [1.05, 1.15] times that. No mix "
-        "was faster: collage takes 1.20 [1.15, 1.25] times what ships."
+        "was clearly faster: collage takes 1.20 [1.15, 1.25] times what ships."
     )
+    # The simplest plan ships of those that are as fast.
+    level = dataclasses.replace(plans[3], ratio_to_chosen=ratio_of(0.98))
+    _, latency, _ = head_lines(report(*plans[:2], level, chosen="dnnl"))
+    assert "the next plan, collage, takes 0.98" in latency and "No mix" not in latency
     # Not where a mix ships, nor of a plan that is a backend's by another name.
     ships = dataclasses.replace(plans[3], is_chosen=True, ratio_to_chosen=None)
     _, latency, _ = head_lines(report(*plans[1:3], ships, chosen="collage"))

@@ -37,7 +37,7 @@ from .graph_search.guard import (
     with_equals,
 )
 from .graph_search.libraries import Linked, Scratch
-from .names import ONE_THREAD, TVM_ALONE
+from .names import TVM_ALONE
 from .request import Request
 
 # Few rounds will do: the guard compares again what is near the best.
@@ -66,6 +66,8 @@ class FirstAnswer:
     folder: str = ""  # where the files are
     # Plans that were not raced and cannot ship, by what was learnt since (unraced.py).
     slow: Mapping[str, Comparison] = dataclasses.field(default_factory=dict)
+    # Plans that profiles show to be far slower on one thread than on all, or than the best one.
+    slow_on_one_thread: frozenset[str] = frozenset()
 
     @property
     def best(self) -> str:
@@ -94,12 +96,13 @@ class FirstAnswer:
         """Return the file that a build of the module would give again; None for none."""
         return self.files.get(self.plan_of(module))
 
-    def slow_on_one_thread(self) -> set[str]:
-        """Return the plans that cannot be the best on one thread: they take far longer on all."""
+    def never_on_one_thread(self) -> set[str]:
+        """Return the plans that cannot be the best on one thread: they take far longer on all, or
+        profiles show it."""
         raced = self.raced.comparisons if self.raced else ()
         ratios = {item.name: item.ratio_to_best for item in raced}
         far = {name for name, r in ratios.items() if r and r.value > _FAR_ON_ALL_THREADS}
-        return {*far, *(name.removesuffix(ONE_THREAD) for name in self.slow)}
+        return {*far, *self.slow, *self.slow_on_one_thread}
 
     def far_behind(self, modules: Mapping[str, tvm.IRModule]) -> dict[str, Comparison]:
         """Return those of the plans that were too slow to ship and are the same still, as they are

@@ -22,7 +22,7 @@ from tvm.target import Target
 from tvm_collage.words import Effort
 
 from ..candidate.inputs import describe_inputs
-from ..costs.cost import Cost, CostStatus
+from ..costs.cost import CostStatus
 from ..estimators.calibration import SHIPPED, Multiples
 from ..estimators.profiles import Foreseeing, Foresight, Profiles
 from ..estimators.session import Session
@@ -32,14 +32,13 @@ from ..exec.time_limit import BUILT, FIRST_ANSWER, KERNELS, TimeLimit
 from ..machine.cpu_lock import cpus_for_building
 from ..measure.profiler.operator_times import OperatorTimes, profile_operators
 from ..measure.profiler.plan_kernels import OperatorCall, PlanCalls, calls_with_work
-from ..measure.race.comparison import Comparison
 from ..messages.progress import steps, waiting
 from ..relay_util.external import TVM_BACKEND
 from .competing import plans_alone
 from .first_answer import FAR_BEHIND, FirstAnswer
 from .graph_search import EndToEnd
 from .graph_search.libraries import Linked
-from .names import ONE_THREAD, TVM_ALONE
+from .names import TVM_ALONE
 from .request import SMALL_SECONDS, Request
 
 _logger = logging.getLogger(__name__)
@@ -121,9 +120,10 @@ class Profiled:
         if not found or (is_final and TVM_BACKEND not in found):
             return None
         raced = _raced_seconds(self.first, found)
-        if TVM_BACKEND in found:
-            slow = _slow_on_one_thread(found[TVM_BACKEND], raced[self.first.best])
-            self.first = self.first.without(slow)
+        of_tvm = found.get(TVM_BACKEND)
+        if of_tvm and _is_slow_on_one_thread(of_tvm, raced[self.first.best]):
+            slow = self.first.slow_on_one_thread | {TVM_ALONE}
+            self.first = dataclasses.replace(self.first, slow_on_one_thread=slow)
         return Profiles(
             {name: _as_raced(times.seconds, raced.get(name)) for name, times in found.items()},
             multiples,
@@ -211,15 +211,15 @@ class _WithoutRival(NamedTuple):
         return self.profiled.foresee(targets, nodes, sharply)._replace(rival_seconds=0.0)
 
 
-def _slow_on_one_thread(times: OperatorTimes, rival_seconds: float) -> dict[str, Comparison]:
-    """Return TVM alone on one thread, as it is told of, where it is too slow to ship, since TVM
-    alone on all threads or the best plan is far quicker: its library for all threads, which ran on
-    one, is no other code but for how loops are divided."""
-    seconds = times.on_one_thread
-    if seconds is None or seconds <= FAR_BEHIND.ratio * min(times.whole, rival_seconds):
-        return {}
-    name, text = TVM_ALONE + ONE_THREAD, f"its kernels on one thread, by a profile of {TVM_ALONE}"
-    return {name: Comparison(name, Cost.estimated(seconds, text))}
+def _is_slow_on_one_thread(times: OperatorTimes, rival_seconds: float) -> bool:
+    """Tell whether TVM alone is too slow on one thread to ship, since itself on all threads or the
+    best plan is far quicker: its library for all threads, which ran on one, is no other code but
+    for how loops are divided."""
+    # A run of less than steps that run nothing take is no measure.
+    known = [seconds for seconds in (times.whole, rival_seconds) if seconds]
+    if not known or times.on_one_thread is None:
+        return False
+    return times.on_one_thread > FAR_BEHIND.ratio * min(known)
 
 
 def _raced_seconds(first: FirstAnswer, profiled: Mapping[str, OperatorTimes]) -> dict[str, float]:

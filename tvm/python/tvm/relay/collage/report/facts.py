@@ -128,7 +128,9 @@ def _lost_mix(report: Report) -> str:
     if not mixes or (mixes[0] == others[0] and not _told(report)[1]):
         return ""
     mix, ratio = mixes[0]
-    return f"No mix was faster: {mix.name} takes {ratio.Summary('.2f', 'times what ships')}."
+    return (
+        f"No mix was clearly faster: {mix.name} takes {ratio.Summary('.2f', 'times what ships')}."
+    )
 
 
 def _told(report: Report) -> tuple[ComparedPlan | None, ComparedPlan | None]:

@@ -131,7 +131,7 @@ def test_pools():
         {
             "max": largest(strides=(2, 2), padding=(1, 1)),
             "max, uneven": largest(strides=(2, 1), padding=(0, 1, 1, 0)),
-            "max, dilation": largest(dilation=(2, 2)),
+            "max, dilation": largest(dilation=(2, 2), padding=(1, 1)),
             "max, last": nn.max_pool2d(LAST, (2, 2), (2, 2), layout="NHWC"),
             "average": average(strides=(2, 2)),
             "average, padding": average(padding=(1, 1), count_include_pad=False),
@@ -241,6 +241,10 @@ def test_along_axes():
             "bias, given": nn.bias_add(X, var("b", 8)),
             "prelu": nn.prelu(X, constant(1, 8)),
             "concatenate": relay.concatenate([X, relay.tanh(X), var("y", 2, 3, 6, 5)], axis=1),
+            "concatenate many": relay.concatenate(
+                [var(f"x{i}", 2, 1 + i, 3) for i in range(12)], axis=1
+            ),
+            "concatenate six": relay.concatenate([X] * 6, axis=3),
             "pad": nn.pad(X, ((0, 0), (1, 0), (2, 1), (0, 3)), pad_value=0.5),
         }
     )
@@ -278,7 +282,46 @@ def test_results_are_what_callers_hold():
     )
 
 
+def unlike(**attrs):
+    """A convolution of an image of 8 channels with weights of 4 in a group."""
+    attrs = {"kernel_size": (3, 3), "groups": 2, **attrs}
+    return nn.conv2d(IMAGE, constant(1, 4, 4, 3, 3), channels=4, **attrs)
+
+
 REFUSED = {
+    "nn.conv2d: out_layout=NHWC": lambda: unlike(out_layout="NHWC"),
+    "nn.conv2d: kernel_layout=OIHW4o": lambda: nn.conv2d(
+        IMAGE,
+        constant(1, 1, 8, 3, 3, 4),
+        channels=4,
+        kernel_size=(3, 3),
+        kernel_layout="OIHW4o",
+    ),
+    # Two results a channel, whose weights are along the axis I.
+    r"nn.conv2d: weights=\(3, 3, 8, 2\)": lambda: nn.conv2d(
+        LAST,
+        constant(1, 3, 3, 8, 2),
+        channels=16,
+        kernel_size=(3, 3),
+        groups=8,
+        data_layout="NHWC",
+        kernel_layout="HWOI",
+    ),
+    "nn.conv2d_transpose: data_layout=NHWC": lambda: nn.conv2d_transpose(
+        LAST,
+        constant(1, 8, 6, 3, 3),
+        channels=6,
+        kernel_size=(3, 3),
+        data_layout="NHWC",
+        kernel_layout="IOHW",
+    ),
+    r"nn.max_pool2d: padding=\[1, 1, 1, 1\]": lambda: nn.max_pool2d(
+        var("x", 1, 1, 1, 1), (2, 2), dilation=(2, 2), padding=(1, 1)
+    ),
+    "nn.max_pool2d: padding=": lambda: nn.max_pool2d(IMAGE, (2, 2), padding=(2, 2)),
+    "nn.avg_pool2d: dilation": lambda: nn.avg_pool2d(IMAGE, (2, 2), dilation=(2, 2)),
+    "nn.pad: number": lambda: nn.pad(X, ((0, 0), (0, 0), (1, 1), (1, 1)), var("n")),
+    "nn.pad: pad_width": lambda: nn.pad(X, ((0, 0), (0, 0), (-1, 1), (1, 1))),
     "nn.conv2d: data_layout=NCHW8c": lambda: nn.conv2d(
         var("x", 1, 1, 6, 6, 8),
         constant(1, 1, 1, 3, 3, 8, 8),

@@ -19,13 +19,13 @@ import tvm
 
 from ...errors import UnsupportedOpError
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, reshaped
+from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, check, reshaped
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from . import qnn
 from .fake_quantised import products_of_bytes
 from .norms import LayerNorm, lower_layer_norm, recognise_layer_norms
 from .spatial import conv, deconv, pad, pool, pool_side_by_side, resize
-from .types import TYPES, check
+from .types import TYPES
 
 
 def lower(graph: Graph) -> Graph:
@@ -48,11 +48,11 @@ def lower(graph: Graph) -> Graph:
 def _check_tensors(graph: Graph) -> None:
     for node in graph.nodes:
         for tensor in [*node.operands(), node.output]:
-            check(node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
+            check(graph, node, graph.dtypes[tensor] in TYPES, "dtype", graph.dtypes[tensor])
             rank = len(graph.shapes[tensor])
-            check(node, rank <= MAX_RANK, "number of axes", rank)
+            check(graph, node, rank <= MAX_RANK, "number of axes", rank)
             empty = any(extent == 0 for extent in graph.shapes[tensor])
-            check(node, not empty, "shape", graph.shapes[tensor])
+            check(graph, node, not empty, "shape", graph.shapes[tensor])
 
 
 def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
@@ -72,7 +72,7 @@ def _along_an_axis(kind: str) -> Callable[[Graph, Operation], Operation]:
 
 def _matmul(graph: Graph, node: Operation) -> Operation:
     ranks = {len(graph.shapes[tensor]) for tensor in node.inputs}
-    check(node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
+    check(graph, node, len(ranks) == 1, "ranks of the operands", sorted(ranks))
     flags = ("transpose_a", "transpose_b")
     ints = {name: [int(getattr(node.attrs, name))] for name in flags}
     return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
@@ -88,10 +88,12 @@ def _binary(graph: Graph, node: Operation) -> Operation:
     shape = graph.shapes[node.output]
     if graph.shapes[first] != shape and node.op not in ("subtract", "divide"):
         first, second = second, first
-    check(node, graph.shapes[first] == shape, "shape of the first operand", graph.shapes[first])
+    check(
+        graph, node, graph.shapes[first] == shape, "shape of the first operand", graph.shapes[first]
+    )
     # More have reference code alone, a hundred times as slow.
     is_simple = _count_turns(graph.shapes[second], shape) < 4
-    check(node, is_simple, "broadcast of the second operand", graph.shapes[second])
+    check(graph, node, is_simple, "broadcast of the second operand", graph.shapes[second])
     return _binary_node(_BINARY[node.op], [first, second], node.output)
 
 
@@ -132,7 +134,7 @@ def _clip(graph: Graph, node: Operation) -> Operation:
         algorithm, bound, other, is_open = "max", low, ("a_max", high), high == math.inf
     else:
         algorithm, bound, other, is_open = "min", high, ("a_min", low), low == -math.inf
-    check(node, is_open and graph.dtypes[node.output] == "float32", *other)
+    check(graph, node, is_open and graph.dtypes[node.output] == "float32", *other)
     limit = graph.new_constant(tvm.nd.array(np.array([bound], "float32")))
     return _binary_node(algorithm, [*node.inputs, limit], node.output)
 
@@ -168,7 +170,7 @@ def _reduce(graph: Graph, node: Operation) -> Operation | list[Operation]:
 def _variance(graph: Graph, node: Operation) -> list[Operation]:
     """Lower to the mean of squares of the differences from the mean, which is the second
     operand."""
-    check(node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
+    check(graph, node, not node.attrs.unbiased, "unbiased", node.attrs.unbiased)
     data, mean = node.inputs
     dtype = graph.dtypes[data]
     centred, squares = (graph.new_tensor(graph.shapes[data], dtype) for _ in range(2))
@@ -183,7 +185,7 @@ def _variance(graph: Graph, node: Operation) -> list[Operation]:
 def _layer_norm(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
     rank = len(graph.shapes[node.output])
-    check(node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
+    check(graph, node, int(attrs.axis) % rank == rank - 1, "axis", attrs.axis)
     scale = node.inputs[1] if attrs.scale else None
     shift = node.inputs[2] if attrs.center else None
     norm = LayerNorm(node.inputs[0], float(attrs.epsilon), scale, shift=shift)
@@ -200,7 +202,7 @@ def _cast(graph: Graph, node: Operation) -> Operation:
 def _qnn_dense(graph: Graph, node: Operation) -> Operation:
     ints = {"transpose_a": [0], "transpose_b": [1]}
     rank = len(graph.shapes[node.inputs[0]])
-    check(node, rank == 2, "rank of the data", rank)
+    check(graph, node, rank == 2, "rank of the data", rank)
     return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
 
 

@@ -19,8 +19,7 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import key_of
-from ..partition.graph import Graph, Operation
-from .types import check
+from ..partition.graph import Graph, Operation, check
 
 _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 
@@ -162,7 +161,7 @@ def lower_layer_norm(graph: Graph, node: Operation) -> Operation:
     """Return oneDNN's node: inputs x and, by its flags, scale and shift."""
     norm: LayerNorm = node.attrs
     rank, columns = len(graph.shapes[norm.x]), graph.shapes[norm.x][-1:]
-    check(node, rank in _RANKS, "number of axes", rank)
+    check(graph, node, rank in _RANKS, "number of axes", rank)
     for tensor in norm.inputs()[1:]:
         if graph.shapes[tensor] != columns:
             shape = graph.shapes[tensor]

@@ -11,51 +11,50 @@ import numpy as np
 import tvm
 
 from ..ints import ints_of, pads_of, per_axis
-from ..partition.graph import Graph, Operation
+from ..partition.graph import Graph, Operation, check
 from ..partition.views import reshape
-from .types import check
 
 
 def conv(graph: Graph, node: Operation) -> Operation:
-    layout, axes = _layout(node, "data_layout")
-    _check_kernel_layout(node, axes)
+    layout, axes = _layout(graph, node, "data_layout")
+    _check_kernel_layout(graph, node, axes)
     channels, groups = layout.index("C"), int(node.attrs.groups)
     counts = [graph.shapes[tensor][channels] for tensor in (node.inputs[0], node.output)]
-    check(node, all(count % groups == 0 for count in counts), "groups", groups)
+    check(graph, node, all(count % groups == 0 for count in counts), "groups", groups)
     return _convolution("conv", node, len(axes))
 
 
 def deconv(graph: Graph, node: Operation) -> Operation:
-    layout, axes = _layout(node, "data_layout")
-    kernel_layout = _check_kernel_layout(node, axes)
+    layout, axes = _layout(graph, node, "data_layout")
+    kernel_layout = _check_kernel_layout(graph, node, axes)
     # In NC.. TVM reads the weights as IO.., whatever the letters say.
     named = layout != "NC" + axes or kernel_layout in ("IO" + axes, "GIO" + axes)
-    check(node, named, "kernel_layout", kernel_layout)
+    check(graph, node, named, "kernel_layout", kernel_layout)
     # Without an axis of their own TVM and oneDNN order the weights of groups differently.
     groups = int(node.attrs.groups)
-    check(node, groups == 1 or "G" in kernel_layout, "groups", groups)
+    check(graph, node, groups == 1 or "G" in kernel_layout, "groups", groups)
     lowered = _convolution("deconv", node, len(axes))
     more, ints = per_axis(node.attrs.output_padding, len(axes)), lowered.attrs["ints"]
     ints["pad_r"] = [pad - extra for pad, extra in zip(ints["pad_r"], more)]
     return lowered
 
 
-def _layout(node: Operation, attribute: str = "layout") -> tuple[str, str]:
+def _layout(graph: Graph, node: Operation, attribute: str = "layout") -> tuple[str, str]:
     """Return a node's layout and which letters of it are an image's axes; others are refused than
     these, N and C in some order (none in blocks as in NCHW16c), for data and result alike."""
     layout = str(getattr(node.attrs, attribute))
     axes = "DHW"[5 - len(layout) :]
-    check(node, sorted(layout) == sorted("NC" + axes), attribute, layout)
+    check(graph, node, sorted(layout) == sorted("NC" + axes), attribute, layout)
     out = str(getattr(node.attrs, "out_layout", ""))
-    check(node, out in ("", layout), "out_layout", out)
+    check(graph, node, out in ("", layout), "out_layout", out)
     return layout, axes
 
 
-def _check_kernel_layout(node: Operation, axes: str) -> str:
+def _check_kernel_layout(graph: Graph, node: Operation, axes: str) -> str:
     """Return the layout of weights; TVM's partitioning for oneDNN gives groups an axis."""
     layout = str(node.attrs.kernel_layout)
     letters = ("GOI" if "G" in layout else "OI") + axes
-    check(node, sorted(layout) == sorted(letters), "kernel_layout", layout)
+    check(graph, node, sorted(layout) == sorted(letters), "kernel_layout", layout)
     return layout
 
 
@@ -75,7 +74,7 @@ def _convolution(kind: str, node: Operation, axes: int) -> Operation:
 
 def pool(graph: Graph, node: Operation) -> Operation:
     attrs = node.attrs
-    layout, axes = _layout(node)
+    layout, axes = _layout(graph, node)
     windows, kernel = _windows(node, len(axes)), per_axis(attrs.pool_size, len(axes))
     left, right, strides = (windows[name] for name in ("pad_l", "pad_r", "strides"))
     algorithm = "max"
@@ -83,14 +82,14 @@ def pool(graph: Graph, node: Operation) -> Operation:
         include = bool(attrs.count_include_pad) and any(left + right)
         algorithm = "avg_include_padding" if include else "avg_exclude_padding"
         # With these two TVM and oneDNN count the cells beyond the padding differently.
-        check(node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
+        check(graph, node, not (attrs.ceil_mode and include), "ceil_mode", attrs.ceil_mode)
     # oneDNN averages no dilated windows, and finds their maxima by slow reference code alone.
-    check(node, set(windows["dilation"]) == {1}, "dilation", windows["dilation"])
+    check(graph, node, set(windows["dilation"]) == {1}, "dilation", windows["dilation"])
     # oneDNN wants each window to touch the image: the first one to end, the last to begin, in it.
     for i, axis in enumerate(axes):
         source, result = (graph.shapes[t][layout.index(axis)] for t in (*node.inputs, node.output))
         fits = left[i] < kernel[i] and (result - 1) * strides[i] - left[i] < source
-        check(node, fits, "padding", left + right)
+        check(graph, node, fits, "padding", left + right)
     return _pool(node, {"kernel": kernel, **windows}, algorithm)
 
 
@@ -102,10 +101,10 @@ def _pool(node: Operation, ints: dict[str, list[int]], algorithm: str) -> Operat
 def pool_side_by_side(graph: Graph, node: Operation) -> Operation:
     """Lower a pool of the whole, or one whose windows are all of one size, which neither overlap
     nor leave anything out."""
-    layout, axes = _layout(node)
+    layout, axes = _layout(graph, node)
     source, result = (graph.shapes[tensor] for tensor in (*node.inputs, node.output))
     is_whole = all(before % after == 0 for before, after in zip(source, result))
-    check(node, is_whole, "output_size", list(result))
+    check(graph, node, is_whole, "output_size", list(result))
     kernel = [source[i] // result[i] for i in map(layout.index, axes)]
     ones, zeros = [1] * len(axes), [0] * len(axes)
     ints = {"kernel": kernel, "strides": kernel, "dilation": ones, "pad_l": zeros, "pad_r": zeros}
@@ -115,18 +114,18 @@ def pool_side_by_side(graph: Graph, node: Operation) -> Operation:
 def resize(graph: Graph, node: Operation) -> Operation:
     """Lower a resize whose points are oneDNN's: the nearest of, or between, half pixels."""
     attrs, layout = node.attrs, str(node.attrs.layout)
-    check(node, sorted(layout) == sorted("NCHW"), "layout", layout)
-    check(node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
+    check(graph, node, sorted(layout) == sorted("NCHW"), "layout", layout)
+    check(graph, node, str(attrs.out_dtype) in ("", "float32"), "out_dtype", attrs.out_dtype)
     is_nearest = "nearest" in attrs.method
     points = f"{attrs.method} {attrs.coordinate_transformation_mode}"
     points += f" {attrs.rounding_method}" if is_nearest else ""
     is_known = points in ("nearest_neighbor asymmetric floor", "linear half_pixel")
-    check(node, is_known, "points", points)
+    check(graph, node, is_known, "points", points)
     if is_nearest:
         # The nearest half pixel is the one below exactly where each is repeated as often.
         source, result = graph.shapes[node.inputs[0]], graph.shapes[node.output]
         is_whole = all(after % before == 0 for before, after in zip(source, result))
-        check(node, is_whole, "size", list(result))
+        check(graph, node, is_whole, "size", list(result))
     strings = {"layout": layout, "algorithm": "nearest" if is_nearest else "linear"}
     return Operation("resample", node.inputs, node.output, attrs={"strings": strings})
 
@@ -135,11 +134,11 @@ def pad(graph: Graph, node: Operation) -> Operation | list[Operation]:
     """Lower a pad: what it adds is a constant beside the data, axis by axis."""
     data, number = node.inputs
     dtype = graph.dtypes[data]
-    check(node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
-    check(node, number in graph.constants, "number", "one that is not known")
-    check(node, dtype != "bfloat16", "dtype", dtype)
+    check(graph, node, str(node.attrs.pad_mode) == "constant", "pad_mode", node.attrs.pad_mode)
+    check(graph, node, number in graph.constants, "number", "one that is not known")
+    check(graph, node, dtype != "bfloat16", "dtype", dtype)
     widths = [ints_of(axis) for axis in node.attrs.pad_width]
-    check(node, min(map(min, widths)) >= 0, "pad_width", widths)
+    check(graph, node, min(map(min, widths)) >= 0, "pad_width", widths)
     value = graph.constants[number].numpy().item()
     padded = [axis for axis, sides in enumerate(widths) if any(sides)]
     nodes: list[Operation] = []

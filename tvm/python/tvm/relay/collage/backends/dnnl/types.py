@@ -36,12 +36,6 @@ _CONVERSIONS = {
 }
 
 
-def check(node: Operation, condition: object, attribute: str, value: object) -> None:
-    """Raise UnsupportedOpError, naming op, attribute and value, where the condition is not met."""
-    if not condition:
-        raise UnsupportedOpError("dnnl", node.op, f"{attribute}={value} is not supported")
-
-
 def check_types(graph: Graph) -> Graph:
     """Return the graph; UnsupportedOpError names the first primitive with types it has no code for.
 

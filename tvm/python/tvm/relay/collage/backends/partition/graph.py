@@ -15,6 +15,7 @@ from typing import Any
 
 import tvm
 
+from ...errors import UnsupportedOpError
 from ...exec.arrays import numbers_of
 
 # Axes that a tensor may have: what libraries know.
@@ -123,3 +124,10 @@ def reshaped(array: tvm.nd.NDArray, shape: Sequence[int]) -> tvm.nd.NDArray:
     """Return a copy of an NDArray in another shape."""
     bits = array.numpy()
     return tvm.nd.empty(shape, array.dtype).copyfrom(bits.reshape(shape))
+
+
+def check(graph: Graph, node: Operation, condition: object, attribute: str, value: object) -> None:
+    """Raise UnsupportedOpError, naming the graph's backend, op, attribute and value, where the
+    condition is not met."""
+    if not condition:
+        raise UnsupportedOpError(graph.backend, node.op, f"{attribute}={value} is not supported")

@@ -9,8 +9,7 @@ from __future__ import annotations
 import tvm
 
 from ..ints import ints_of
-from .graph import MAX_RANK, Graph, Operation
-from .refuse import check
+from .graph import MAX_RANK, Graph, Operation, check
 
 
 def reshape(graph: Graph, node: Operation) -> Operation:

@@ -12,11 +12,13 @@ from pathlib import Path
 
 import tvm
 from tvm import relay
+from tvm.relay.dataflow_pattern import wildcard
 
 from ..interface import GRAPH_LEVEL, Backend
 from ..partition import PartitionCodegen
-from .lower import SUPPORTED_OPS, lower_function, takes
-from .patterns import pattern_table
+from ..partition.flatten import flatten_calls
+from ..partition.spelled import function_piece, gelu
+from .lower import SUPPORTED_OPS, lower, lower_function, takes
 
 _codegen = PartitionCodegen("xnnpack", lower_function)
 # Raised when the same description becomes other nodes: costs of before are measured again.
@@ -52,7 +54,8 @@ class XnnpackBackend(Backend):
         return str(probe()) or None
 
     def patterns(self) -> list[tuple]:
-        return pattern_table()
+        # Of its calls one, erf, is no node by itself.
+        return [("xnnpack.gelu", gelu(wildcard()), _is_gelu)]
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         return _codegen.compile(function)
@@ -60,6 +63,15 @@ class XnnpackBackend(Backend):
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """Return no constants: the module holds them."""
         return {}
+
+
+def _is_gelu(expr: relay.Expr) -> bool:
+    """Tell whether the function that ends at a call is one node."""
+    piece = function_piece("xnnpack", expr)
+    if piece is None:
+        return False
+    graph = lower(flatten_calls("xnnpack", expr, piece[1]))
+    return [node.op for node in graph.nodes] == ["gelu"]
 
 
 @functools.cache

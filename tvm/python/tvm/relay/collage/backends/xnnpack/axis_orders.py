@@ -73,7 +73,7 @@ class _Arranger:
     def read_beside(self, tensor: int, rank: int, order: Order) -> int:
         """Return an operand that broadcasts to a tensor of that rank, which lies in that order."""
         shape = self._given.shapes[tensor]
-        if all(extent == 1 for extent in shape):
+        if order == _plain(rank) or all(extent == 1 for extent in shape):
             return self.read(tensor)
         if len(shape) == rank:
             return self.read(tensor, order)
@@ -208,8 +208,8 @@ def _reshape(to: _Arranger, node: Operation) -> None:
 
 _ELEMENTWISE = (
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "prelu", "clamp", "elu"),
-    *("leaky_relu", "abs", "ceil", "exp", "floor", "gelu", "hardswish", "log", "negative"),
-    *("rsqrt", "sigmoid", "sqrt", "square", "tanh"),
+    *("leaky_relu", "ceil", "exp", "floor", "gelu", "hardswish", "log"),
+    *("sigmoid", "sqrt", "square", "tanh"),
 )
 # Others are arranged plainly.
 _ARRANGE: dict[str, Callable[[_Arranger, Operation], None]] = {

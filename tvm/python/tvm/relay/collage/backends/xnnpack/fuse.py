@@ -29,6 +29,8 @@ def fuse(graph: Graph) -> Graph:
 
 def _take_in(graph: Graph, node: Operation, reader: Operation) -> bool:
     """Add the reader of its result to a node, if it can be; tell whether it was."""
+    if graph.shapes[reader.output] != graph.shapes[node.output]:
+        return False
     if reader.op == "clamp" and node.op in _WITH_CLAMP and "floats" not in node.attrs:
         node.attrs["floats"] = reader.attrs["floats"]
         return True

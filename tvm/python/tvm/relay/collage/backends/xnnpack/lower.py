@@ -20,8 +20,7 @@ from ...errors import UnsupportedOpError
 from ..ints import ints_of
 from ..partition.flatten import flatten, flatten_calls
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, reshaped
-from ..partition.refuse import check
+from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, check, reshaped
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from .axis_orders import arrange
 from .fuse import fuse
@@ -78,7 +77,7 @@ def _like(graph: Graph, tensor: int) -> int:
 # --- functions of one variable -------------------------------------------------------------------
 
 # Functions that are nodes of the same name, without parameters.
-_NODES = ("sigmoid", "tanh", "square", "abs", "exp", "sqrt", "log")
+_NODES = ("sigmoid", "tanh", "square", "exp", "sqrt", "log")
 
 
 def _function(graph: Graph, node: Operation) -> list[Operation]:
@@ -228,9 +227,32 @@ def _mean(graph: Graph, node: Operation) -> Operation:
     return Operation("mean", node.inputs, node.output, attrs={"ints": ints})
 
 
-def _concat(graph: Graph, node: Operation) -> Operation:
+def _rsqrt(graph: Graph, node: Operation) -> list[Operation]:
+    """Lower 1 / sqrt(x): XNNPACK's node of that name is wrong of the largest numbers."""
+    root = _like(graph, node.output)
+    return [
+        Operation("sqrt", node.inputs, root, attrs={}),
+        Operation("divide", [_constant(graph, 1.0), root], node.output, attrs={}),
+    ]
+
+
+# Operands that one node joins.
+_MOST_JOINED = 5
+
+
+def _concat(graph: Graph, node: Operation) -> list[Operation]:
+    """Lower to nodes that each join what there is so far with a few more."""
     axis = int(node.attrs.axis) % len(graph.shapes[node.output])
-    return Operation("concat", node.inputs, node.output, attrs={"ints": {"axis": [axis]}})
+    joined, others = node.inputs[:_MOST_JOINED], node.inputs[_MOST_JOINED:]
+    nodes = []
+    while True:
+        extents = list(graph.shapes[node.output])
+        extents[axis] = sum(graph.shapes[tensor][axis] for tensor in joined)
+        result = graph.new_tensor(extents) if others else node.output
+        nodes.append(Operation("concat", joined, result, attrs={"ints": {"axis": [axis]}}))
+        if not others:
+            return nodes
+        joined, others = [result, *others[: _MOST_JOINED - 1]], others[_MOST_JOINED - 1 :]
 
 
 def _pad(graph: Graph, node: Operation) -> Operation:
@@ -255,7 +277,8 @@ _LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
     "nn.dense": _dense,
     **dict.fromkeys(("nn.batch_matmul", "nn.matmul"), _matmul),
     **{op: _plain(op) for op in ("add", "subtract", "multiply", "divide", "maximum", "minimum")},
-    **{op: _plain(op) for op in ("negative", "rsqrt", "floor", "ceil")},
+    **{op: _plain(op) for op in ("floor", "ceil")},
+    "rsqrt": _rsqrt,
     "nn.bias_add": _with_vector("add"),
     "nn.prelu": _with_vector("prelu"),
     "nn.softmax": _softmax,

@@ -7,8 +7,7 @@ Test: backends/xnnpack/test_lower.py.
 from __future__ import annotations
 
 from ..ints import pads_of, per_axis
-from ..partition.graph import Graph, Operation
-from ..partition.refuse import check
+from ..partition.graph import Graph, Operation, check
 
 # A layout of images -> where rows and columns are in it.
 LAYOUTS = {"NCHW": (2, 3), "NHWC": (1, 2)}
@@ -22,6 +21,9 @@ def conv(graph: Graph, node: Operation) -> Operation:
     channels, groups = layout.index("C"), int(node.attrs.groups)
     counts = [graph.shapes[tensor][channels] for tensor in (node.inputs[0], node.output)]
     check(graph, node, all(count % groups == 0 for count in counts), "groups", groups)
+    # Some write the weights of several results a channel with these along the axis I.
+    inner = graph.shapes[node.inputs[1]][kernel_layout.index("I")]
+    check(graph, node, inner * groups == counts[0], "weights", graph.shapes[node.inputs[1]])
     return _convolution(graph, node, "conv", {"groups": [groups]}, kernel_layout)
 
 
@@ -59,8 +61,9 @@ def pool(graph: Graph, node: Operation) -> Operation:
         extent = (kernel[i] - 1) * dilation[i] + 1
         count = (source + pads[i] + pads[i + 2] - extent) // strides[i] + 1
         check(graph, node, count == result, "ceil_mode", True)
-        # A window that lies in the padding alone has no maximum and no average.
-        fits = max(pads[i], pads[i + 2]) < extent
+        # A window that reads the padding alone has no maximum and no average.
+        most = max(pads[i], pads[i + 2])
+        fits = most < extent and (not most or dilation[i] == 1 or dilation[i] <= source)
         check(graph, node, fits, "padding", pads)
     strings = {"layout": layout, "algorithm": "max" if is_max else "avg"}
     ints = {"kernel": kernel, **windows}
