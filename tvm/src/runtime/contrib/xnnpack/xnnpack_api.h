@@ -120,14 +120,11 @@ using BoundedBinary = int(Subgraph*, float low, float high, uint32_t first, uint
   X(define_copy, Unary)                                                                           \
   X(define_softmax, Unary)                                                                        \
   X(define_ceiling, Unary)                                                                        \
-  X(define_exp, Unary)                                                                            \
   X(define_floor, Unary)                                                                          \
   X(define_gelu, Unary)                                                                           \
   X(define_hardswish, Unary)                                                                      \
-  X(define_log, Unary)                                                                            \
   X(define_sigmoid, Unary)                                                                        \
   X(define_square, Unary)                                                                         \
-  X(define_square_root, Unary)                                                                    \
   X(define_tanh, Unary)                                                                           \
   X(define_prelu, Binary)                                                                         \
   X(define_maximum2, Binary)                                                                      \

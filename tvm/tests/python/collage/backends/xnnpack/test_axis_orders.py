@@ -32,7 +32,7 @@ def gated(y):
     [
         (conv(IMAGE), "transpose conv transpose"),
         (conv(conv(IMAGE), 2), "transpose conv conv transpose"),
-        (gated(conv(IMAGE)), "transpose conv mean sigmoid multiply transpose"),
+        (gated(conv(IMAGE)), "transpose conv mean clamp sigmoid multiply transpose"),
         # Lines of a dense layer: of one pixel each, so that nothing has to move.
         (
             nn.dense(nn.batch_flatten(nn.global_avg_pool2d(conv(IMAGE))), constant(2, 4, 8)),

@@ -90,10 +90,7 @@ KINDS = {
     "leaky_relu": nn.leaky_relu(MATRIX, 0.1),
     "clamp": relay.clip(MATRIX, 0.0, 1.0),
     "square": relay.multiply(MATRIX, MATRIX),
-    **{
-        op: getattr(relay, op)(MATRIX)
-        for op in ("ceil", "exp", "floor", "log", "sigmoid", "sqrt", "tanh")
-    },
+    **{op: getattr(relay, op)(MATRIX) for op in ("ceil", "floor", "sigmoid", "tanh")},
     "maximum": relay.maximum(MATRIX, constant(1, 6)),
     "minimum": relay.minimum(MATRIX, var("y", 4, 6)),
     "prelu": nn.prelu(MATRIX, constant(1, 6), axis=1),
@@ -140,14 +137,14 @@ def fenced(count):
 KEPT = []
 count = mmap.PAGESIZE // 4
 x = relay.var("x", shape=(count,))
-y = relay.exp(x)
+y = relay.nn.relu(x)
 body = {"input": y, "output": relay.Tuple([y, relay.tanh(y)])}[sys.argv[1]]
 mod = relay.transform.InferType()(tvm.IRModule.from_expr(relay.Function([x], body)))
 part = get_backend("xnnpack").compile(mod["main"].with_attr("global_symbol", "part"))
 tensors = [fenced(count) for _ in range({"input": 2, "output": 3}[sys.argv[1]])]
 tensors[0][:] = np.linspace(-1, 1, count)
 part["part"](*(tvm.nd.from_dlpack(each.__dlpack__()) for each in tensors))
-wanted = np.exp(tensors[0])
+wanted = np.maximum(tensors[0], 0)
 np.testing.assert_allclose(tensors[1], wanted, rtol=1e-5)
 if len(tensors) > 2:
     np.testing.assert_allclose(tensors[2], np.tanh(wanted), rtol=1e-5)

@@ -208,8 +208,8 @@ def _reshape(to: _Arranger, node: Operation) -> None:
 
 _ELEMENTWISE = (
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "prelu", "clamp", "elu"),
-    *("leaky_relu", "ceil", "exp", "floor", "gelu", "hardswish", "log"),
-    *("sigmoid", "sqrt", "square", "tanh"),
+    *("leaky_relu", "ceil", "floor", "gelu", "hardswish"),
+    *("sigmoid", "square", "tanh"),
 )
 # Others are arranged plainly.
 _ARRANGE: dict[str, Callable[[_Arranger, Operation], None]] = {

@@ -76,8 +76,11 @@ def _like(graph: Graph, tensor: int) -> int:
 
 # --- functions of one variable -------------------------------------------------------------------
 
-# Functions that are nodes of the same name, without parameters.
-_NODES = ("sigmoid", "tanh", "square", "exp", "sqrt", "log")
+# From there on a sigmoid is 0 or 1 in float32.
+_SATURATED = 104.0
+# Functions that are nodes of the same name, without parameters. XNNPACK's exp, log, sqrt and rsqrt
+# are wrong of infinity, of no number or of the largest numbers.
+_NODES = ("tanh", "square")
 
 
 def _function(graph: Graph, node: Operation) -> list[Operation]:
@@ -94,6 +97,15 @@ def _clamp(source: int, result: int, low: float, high: float) -> Operation:
     bounds = {"low": low, "high": high}
     floats = {name: value for name, value in bounds.items() if math.isfinite(value)}
     return Operation("clamp", [source], result, attrs={"floats": floats})
+
+
+def _sigmoid(graph: Graph, post: PostOp, source: int, result: int) -> list[Operation]:
+    """Lower to a clamp and a sigmoid: beyond 8e26 XNNPACK's sigmoid is no number."""
+    inside = _like(graph, result)
+    return [
+        _clamp(source, inside, -_SATURATED, _SATURATED),
+        Operation("sigmoid", [inside], result, attrs={}),
+    ]
 
 
 def _relu(graph: Graph, post: PostOp, source: int, result: int) -> list[Operation]:
@@ -136,7 +148,7 @@ def _swish(graph: Graph, post: PostOp, source: int, result: int) -> list[Operati
         nodes = _linear(graph, PostOp("linear", post.alpha, 0.0), source, scaled)
     return [
         *nodes,
-        Operation("sigmoid", [scaled], gate, attrs={}),
+        *_sigmoid(graph, post, scaled, gate),
         Operation("multiply", [source, gate], result, attrs={}),
     ]
 
@@ -159,6 +171,7 @@ def _hardswish(graph: Graph, post: PostOp, source: int, result: int) -> list[Ope
 
 _FUNCTIONS: dict[str, Callable[[Graph, PostOp, int, int], list[Operation]]] = {
     **dict.fromkeys(_NODES, _same),
+    "sigmoid": _sigmoid,
     "linear": _linear,
     "relu": _relu,
     "clip": _clip,
@@ -227,15 +240,6 @@ def _mean(graph: Graph, node: Operation) -> Operation:
     return Operation("mean", node.inputs, node.output, attrs={"ints": ints})
 
 
-def _rsqrt(graph: Graph, node: Operation) -> list[Operation]:
-    """Lower 1 / sqrt(x): XNNPACK's node of that name is wrong of the largest numbers."""
-    root = _like(graph, node.output)
-    return [
-        Operation("sqrt", node.inputs, root, attrs={}),
-        Operation("divide", [_constant(graph, 1.0), root], node.output, attrs={}),
-    ]
-
-
 # Operands that one node joins.
 _MOST_JOINED = 5
 
@@ -278,7 +282,6 @@ _LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
     **dict.fromkeys(("nn.batch_matmul", "nn.matmul"), _matmul),
     **{op: _plain(op) for op in ("add", "subtract", "multiply", "divide", "maximum", "minimum")},
     **{op: _plain(op) for op in ("floor", "ceil")},
-    "rsqrt": _rsqrt,
     "nn.bias_add": _with_vector("add"),
     "nn.prelu": _with_vector("prelu"),
     "nn.softmax": _softmax,
@@ -294,5 +297,7 @@ _LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
     "nn.pad": _pad,
 }
 
+# No nodes by themselves, but parts of functions that are.
+_NONE = {"erf", "exp", "log", "power", "rsqrt", "sqrt"}
 # Those that may be taken; which calls of them, lower() decides.
-SUPPORTED_OPS = (frozenset(_LOWER) | (EVALUABLE_OPS - {"erf", "power"})) - {"function"}
+SUPPORTED_OPS = (frozenset(_LOWER) | (EVALUABLE_OPS - _NONE)) - {"function"}
