@@ -22,6 +22,18 @@ needs_avx512 = pytest.mark.skipif(
     "avx512f" not in read_cpu_flags(), reason="without AVX-512 oneDNN has other kernels for it"
 )
 
+# Attributes of convolutions of 8 channels, of every kind but depthwise.
+CONVOLUTIONS = {
+    "plain": dict(kernel=(3, 3), padding=1),
+    "no_padding": dict(kernel=(3, 3)),
+    "asymmetric": dict(kernel=(3, 3), padding=(0, 1, 2, 1)),
+    "stride": dict(kernel=(3, 3), padding=1, strides=2),
+    "dilation": dict(kernel=(3, 3), padding=2, dilation=2),
+    "pointwise": dict(kernel=(1, 1)),
+    "wide": dict(kernel=(1, 7), padding=(0, 3)),
+    "grouped": dict(kernel=(3, 3), padding=1, groups=4),
+}
+
 
 def var(name, *shape, dtype="float32"):
     """Return a variable of that shape."""

@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from onednn_nets import check, check_all, constant, function_of, hand_placed, var
+from onednn_nets import CONVOLUTIONS, check, check_all, constant, function_of, hand_placed, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
@@ -36,16 +36,6 @@ def conv_bias(data, seed=1, channels=16, in_channels=8, kernel=3, **attrs):
 
 
 IMAGE = var("x", 1, 8, 10, 10)
-CONVOLUTIONS = {
-    "plain": dict(kernel=(3, 3), padding=1),
-    "no_padding": dict(kernel=(3, 3)),
-    "asymmetric": dict(kernel=(3, 3), padding=(0, 1, 2, 1)),
-    "stride": dict(kernel=(3, 3), padding=1, strides=2),
-    "dilation": dict(kernel=(3, 3), padding=2, dilation=2),
-    "pointwise": dict(kernel=(1, 1)),
-    "wide": dict(kernel=(1, 7), padding=(0, 3)),
-    "grouped": dict(kernel=(3, 3), padding=1, groups=4),
-}
 
 
 def convolution(layout, kernel, groups=1, **attrs):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 import tvm
-from onednn_nets import check_all, constant, function_of, hand_placed, reference, var
+from onednn_nets import CONVOLUTIONS, check_all, constant, function_of, hand_placed, reference, var
 from tvm import relay
 from tvm.relay.collage.backends import UnsupportedOpError, get_backend
 from tvm.relay.collage.backends.xnnpack.lower import SUPPORTED_OPS, lower_function
@@ -26,16 +26,6 @@ def kinds_of(body):
 
 IMAGE = var("x", 2, 8, 12, 11)
 LAST = var("x", 2, 12, 11, 8)
-CONVOLUTIONS = {
-    "plain": dict(kernel=(3, 3), padding=1),
-    "no_padding": dict(kernel=(3, 3)),
-    "asymmetric": dict(kernel=(3, 3), padding=(0, 1, 2, 1)),
-    "stride": dict(kernel=(3, 3), padding=1, strides=2),
-    "dilation": dict(kernel=(3, 3), padding=2, dilation=2),
-    "pointwise": dict(kernel=(1, 1)),
-    "wide": dict(kernel=(1, 7), padding=(0, 3)),
-    "grouped": dict(kernel=(3, 3), padding=1, groups=4),
-}
 
 
 def convolution(layout, kernel, groups=1, **attrs):

@@ -17,9 +17,17 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tvm
 
-from ...errors import UnsupportedOpError
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, check, reshaped
+from ..partition.graph import (
+    MAX_RANK,
+    Graph,
+    LowerNode,
+    Operation,
+    PostOp,
+    check,
+    lower_by,
+    reshaped,
+)
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from . import qnn
 from .fake_quantised import products_of_bytes
@@ -34,15 +42,7 @@ def lower(graph: Graph) -> Graph:
     products_of_bytes(graph)
     recognise_layer_norms(graph)
     recognise_all(graph)
-    lowered: list[Operation] = []
-    for node in graph.nodes:
-        if node.op not in _LOWER:
-            raise UnsupportedOpError("dnnl", node.op, "the op is not in its table")
-        primitives = _LOWER[node.op](graph, node)
-        lowered += primitives if isinstance(primitives, list) else [primitives]
-    graph.nodes = lowered
-    graph.remove_unused()
-    return graph
+    return lower_by(_LOWER, graph)
 
 
 def _check_tensors(graph: Graph) -> None:
@@ -206,7 +206,7 @@ def _qnn_dense(graph: Graph, node: Operation) -> Operation:
     return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
 
 
-_LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
+_LOWER: dict[str, LowerNode] = {
     **{f"nn.conv{n}d": conv for n in (1, 2, 3)},
     **{f"nn.conv{n}d_transpose": deconv for n in (1, 2, 3)},
     "nn.dense": _plain("inner_product"),

@@ -16,11 +16,19 @@ import numpy as np
 import tvm
 from tvm import relay
 
-from ...errors import UnsupportedOpError
 from ..ints import ints_of
 from ..partition.flatten import flatten, flatten_calls
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import MAX_RANK, Graph, Operation, PostOp, check, reshaped
+from ..partition.graph import (
+    MAX_RANK,
+    Graph,
+    LowerNode,
+    Operation,
+    PostOp,
+    check,
+    lower_by,
+    reshaped,
+)
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from .axis_orders import arrange
 from .fuse import fuse
@@ -50,15 +58,7 @@ def lower(graph: Graph) -> Graph:
             check(graph, node, 0 not in shape, "shape", shape)
         check(graph, node, graph.shapes[node.output], "number of axes", 0)
     recognise_all(graph, _FUNCTIONS)
-    lowered: list[Operation] = []
-    for node in graph.nodes:
-        if node.op not in _LOWER:
-            raise UnsupportedOpError("xnnpack", node.op, "the op is not in its table")
-        made = _LOWER[node.op](graph, node)
-        lowered += made if isinstance(made, list) else [made]
-    graph.nodes = lowered
-    graph.remove_unused()
-    return graph
+    return lower_by(_LOWER, graph)
 
 
 def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
@@ -272,7 +272,7 @@ def _pad(graph: Graph, node: Operation) -> Operation:
     return Operation("pad", [data], node.output, attrs=attrs)
 
 
-_LOWER: dict[str, Callable[[Graph, Operation], Operation | list[Operation]]] = {
+_LOWER: dict[str, LowerNode] = {
     "function": _function,
     "nn.conv2d": conv,
     "nn.conv2d_transpose": deconv,
