@@ -384,12 +384,14 @@ def test_plans_that_failed_or_are_no_slower_say_so(result):
     faster = Comparison("collage", Cost.given(0.9), samples=(0.9,) * 9)
     ships = Comparison("tvm", Cost.given(1.0), samples=(1.0,) * 9)
     same = dataclasses.replace(ships, name="other", same_as="tvm")
-    guard = GuardResult([faster, ships, failed, same], "tvm", {})
+    unbuilt = Comparison("mkl", Cost.failed("unknown", "not built: another is faster"))
+    guard = GuardResult([faster, ships, failed, unbuilt, same], "tvm", {})
     report = dataclasses.replace(result, guard=guard, plan="tvm").to_json()
     texts = [row.text for row in explain(report, "tvm").plans]
     assert texts == [
         "collage is no slower than tvm, which is simpler: -10.0 % end to end.",
         "dnnl failed: crashed: signal 11.",
+        "mkl: not built: another is faster.",
         "other is the same as tvm.",
     ]
 
@@ -435,6 +437,10 @@ def no_kernels(report):
     [
         (lambda report: without(report, "placements"), "make it again"),
         (lambda report: report["functions"].clear(), "the report tells of no search"),
+        (
+            lambda report: (report["functions"].clear(), report.update(ended_early="interrupted")),
+            "was not finished: interrupted; compile again",
+        ),
         (no_kernels, "no operator that launches a kernel"),
         (
             lambda report: report["functions"][0].update(skipped="it has no operator"),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from tvm_collage.words import did_you_mean
 
 from ..costs.compared import ComparedPlan, Ratio
+from ..costs.cost import CostStatus
 from ..costs.statistics import Interval
 from ..errors import FileError, OptionError
 from ..plans.names import OP_LEVEL, TVM_ALONE
@@ -133,6 +134,11 @@ def _check_found(
     report: Report, nodes: Sequence[NodeRow], *, node: int | None, op: str | None
 ) -> None:
     """FileError or OptionError where there is nothing to tell of."""
+    if not report.functions and report.ended_early:
+        raise FileError(
+            f"the report tells of no search, which was not finished: {report.ended_early}; compile "
+            "again for one"
+        )
     if not report.functions:
         why = report.guard_skipped or "TVM was alone"
         ask = "; `collage explain` of the report or library where that was decided tells why"
@@ -199,6 +205,8 @@ def _other_plan(row: ComparedPlan, decided: str) -> OtherPlan:
     is_slower = False
     if row.same_as:
         text = f"{name} is the same as {row.same_as}."
+    elif row.seconds is None and row.status == CostStatus.UNKNOWN:
+        text = f"{name}: {row.message}."
     elif row.seconds is None:
         text = f"{name} failed: {row.status}{': ' if row.message else ''}{row.message}."
     elif ratio and ratio.value <= 1:

@@ -43,11 +43,19 @@ def test_a_block_is_one_part():
     assert isinstance(body.op, relay.GlobalVar) and isinstance(body.args[0], relay.Var)
 
 
-def test_gelu_is_a_composite_and_erf_alone_is_none():
+def elu(x):
+    """As TVM imports ONNX's Elu."""
+    below = nn.relu(relay.subtract(relay.const(1.0), relay.exp(x)))
+    return relay.add(relay.multiply(relay.const(-0.7), below), nn.relu(x))
+
+
+@pytest.mark.parametrize("function, alone", [(gelu, relay.erf), (elu, relay.exp)])
+def test_functions_are_composites_of_calls_that_are_none_alone(function, alone):
     x = var("x", 4, 16)
-    mod = greedy_partition(typed(gelu(nn.dense(x, constant(1, 8, 16)))), "xnnpack")
-    assert composites(mod) == ["xnnpack.gelu"]
-    mod = greedy_partition(typed(relay.erf(x)), "xnnpack")
+    mod = greedy_partition(typed(function(nn.dense(x, constant(1, 8, 16)))), "xnnpack")
+    assert composites(mod) == [f"xnnpack.{function.__name__}"]
+    assert sum(map(is_external, mod.functions.values())) == 1
+    mod = greedy_partition(typed(alone(x)), "xnnpack")
     assert not any(map(is_external, mod.functions.values()))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Functions of elements as models spell them in Relay: GELU's pattern, and the calls of any.
+"""Functions of elements as models spell them in Relay: patterns of some, and the calls of any.
 
 Test: backends/dnnl/test_patterns.py, backends/xnnpack/test_lower.py.
 """
@@ -30,6 +30,13 @@ def gelu(x: DFPattern) -> DFPattern:
         | is_op("multiply")(x, is_op("multiply")(one_plus, half))
         | is_op("multiply")(x, is_op("add")(is_op("multiply")(is_op("erf")(scaled), half), half))
     )
+
+
+def elu(x: DFPattern) -> DFPattern:
+    """Return the pattern of max(x, 0) - alpha * max(1 - exp(x), 0), as TVM's importers write it."""
+    relu = is_op("nn.relu")
+    below = relu(is_op("subtract")(is_constant(), is_op("exp")(x)))
+    return is_op("add")(is_op("multiply")(is_constant(), below), relu(x))
 
 
 def op_of(expr: relay.Expr) -> str:

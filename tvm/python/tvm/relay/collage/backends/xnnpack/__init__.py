@@ -17,7 +17,7 @@ from tvm.relay.dataflow_pattern import wildcard
 from ..interface import GRAPH_LEVEL, Backend
 from ..partition import PartitionCodegen
 from ..partition.flatten import flatten_calls
-from ..partition.spelled import function_piece, gelu
+from ..partition.spelled import elu, function_piece, gelu
 from .lower import SUPPORTED_OPS, lower, lower_function, takes
 
 _codegen = PartitionCodegen("xnnpack", lower_function)
@@ -54,8 +54,12 @@ class XnnpackBackend(Backend):
         return str(probe()) or None
 
     def patterns(self) -> list[tuple]:
-        # Of its calls one, erf, is no node by itself.
-        return [("xnnpack.gelu", gelu(wildcard()), _is_gelu)]
+        # One of their calls, erf or exp, is no node by itself.
+        spelled = {"elu": elu, "gelu": gelu}
+        return [
+            (f"xnnpack.{kind}", pattern(wildcard()), functools.partial(_is_one_node, kind))
+            for kind, pattern in spelled.items()
+        ]
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         return _codegen.compile(function)
@@ -65,13 +69,13 @@ class XnnpackBackend(Backend):
         return {}
 
 
-def _is_gelu(expr: relay.Expr) -> bool:
-    """Tell whether the function that ends at a call is one node."""
+def _is_one_node(kind: str, expr: relay.Expr) -> bool:
+    """Tell whether the function that ends at a call is one node of that kind."""
     piece = function_piece("xnnpack", expr)
     if piece is None:
         return False
     graph = lower(flatten_calls("xnnpack", expr, piece[1]))
-    return [node.op for node in graph.nodes] == ["gelu"]
+    return [node.op for node in graph.nodes] == [kind]
 
 
 @functools.cache
