@@ -35,8 +35,6 @@ float High(const NodeDesc& node) { return Bound(node, "high", kInfinity); }
 
 uint32_t Number(int64_t value) { return static_cast<uint32_t>(value); }
 
-std::vector<size_t> Sizes(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
 void Check(int status, Builder* builder, const NodeDesc& node) {
   if (status == 0) return;
   std::string what = node.kind;
@@ -91,15 +89,15 @@ void CheckConvolution(const NodeChecks& checks) {
   CheckWindows(checks);
   checks.Layout("kernel_layout", "OIHW");
   checks.Rank("weights", checks.input(1), 4, 4);
-  const std::vector<int> places = Places(checks.Str("kernel_layout"), "OI");
-  const int64_t outputs = checks.input(1)[places[0]], inputs = checks.input(1)[places[1]];
+  const std::vector<int> places = Places(checks.Str("kernel_layout"), "OIHW");
+  const Dims& weights = checks.input(1);
+  const int64_t outputs = weights[places[0]], inputs = weights[places[1]];
+  const Dims kernel = {weights[places[2]], weights[places[3]]};
   const bool is_transposed = checks.node().kind == "deconv";
   const int64_t groups = is_transposed ? 1 : checks.Int("groups", 1);
   checks.Require(inputs * groups == checks.input(0)[3], "weights", "they have other channels");
   checks.Require(outputs % groups == 0, "groups", "they do not divide the channels");
   if (checks.node().inputs.size() > 2) checks.SameShape("bias", checks.input(2), {outputs});
-  const std::vector<int> sides = Places(checks.Str("kernel_layout"), "HW");
-  const Dims kernel = {checks.input(1)[sides[0]], checks.input(1)[sides[1]]};
   if (!is_transposed) {
     CheckWindowsFit(checks, kernel, outputs);
     return;

@@ -15,8 +15,6 @@ namespace {
 // Memory is mapped by pages of so many bytes at least.
 constexpr uintptr_t kPage = 4096;
 
-std::vector<size_t> Sizes(const Dims& dims) { return {dims.begin(), dims.end()}; }
-
 }  // namespace
 
 bool CanReadBehind(const void* data, size_t bytes) {

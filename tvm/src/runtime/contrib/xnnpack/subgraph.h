@@ -21,6 +21,9 @@ using partition::Dims;
 using partition::GraphDesc;
 using partition::NodeDesc;
 
+// As the library takes them.
+inline std::vector<size_t> Sizes(const Dims& dims) { return {dims.begin(), dims.end()}; }
+
 struct SubgraphDeleter {
   void operator()(Subgraph* subgraph) const { GetApi().delete_subgraph(subgraph); }
 };

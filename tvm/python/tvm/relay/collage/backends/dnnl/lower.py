@@ -12,22 +12,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import tvm
 
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import (
-    MAX_RANK,
-    Graph,
-    LowerNode,
-    Operation,
-    PostOp,
-    check,
-    lower_by,
-    reshaped,
-)
+from ..partition.graph import MAX_RANK, Graph, Operation, PostOp
+from ..partition.lowering import LowerNode, along_an_axis, check, lower_by, plain, vector_along
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from . import qnn
 from .fake_quantised import products_of_bytes
@@ -53,21 +45,6 @@ def _check_tensors(graph: Graph) -> None:
             check(graph, node, rank <= MAX_RANK, "number of axes", rank)
             empty = any(extent == 0 for extent in graph.shapes[tensor])
             check(graph, node, not empty, "shape", graph.shapes[tensor])
-
-
-def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
-    """Return the lowering of an op to a primitive that needs no attributes."""
-    return lambda graph, node: Operation(kind, node.inputs, node.output, attrs={})
-
-
-def _along_an_axis(kind: str) -> Callable[[Graph, Operation], Operation]:
-    """Return the lowering of an op to a primitive along its attribute axis."""
-
-    def lower(graph: Graph, node: Operation) -> Operation:
-        axis = int(node.attrs.axis) % len(graph.shapes[node.output])
-        return Operation(kind, node.inputs, node.output, attrs={"ints": {"axis": [axis]}})
-
-    return lower
 
 
 def _matmul(graph: Graph, node: Operation) -> Operation:
@@ -111,17 +88,8 @@ def _binary_node(algorithm: str, inputs: list[int], output: int) -> Operation:
 def _with_vector(graph: Graph, node: Operation) -> list[Operation]:
     """Lower a bias or PReLU, whose second operand is a vector along the attribute axis."""
     data, vector = node.inputs
-    views: list[Operation] = []
     rank = len(graph.shapes[data])
-    axis = int(node.attrs.axis) % rank
-    shape = [graph.shapes[vector][0] if i == axis else 1 for i in range(rank)]
-    if vector in graph.constants:
-        vector = graph.new_constant(reshaped(graph.constants[vector], shape))
-    elif axis < rank - 1:  # a view broadcasts along that axis, a vector along the last one
-        views = [
-            Operation("reshape", [vector], graph.new_tensor(shape, graph.dtypes[vector]), attrs={})
-        ]
-        vector = views[0].output
+    views, vector = vector_along(graph, vector, rank, int(node.attrs.axis) % rank)
     if node.op == "nn.prelu":
         return [*views, Operation("prelu", [data, vector], node.output, attrs={})]
     return [*views, _binary_node("add", [data, vector], node.output)]
@@ -209,7 +177,7 @@ def _qnn_dense(graph: Graph, node: Operation) -> Operation:
 _LOWER: dict[str, LowerNode] = {
     **{f"nn.conv{n}d": conv for n in (1, 2, 3)},
     **{f"nn.conv{n}d_transpose": deconv for n in (1, 2, 3)},
-    "nn.dense": _plain("inner_product"),
+    "nn.dense": plain("inner_product"),
     **dict.fromkeys(("nn.matmul", "nn.batch_matmul"), _matmul),
     **{f"nn.{kind}_pool{n}d": pool for kind in ("max", "avg") for n in (1, 2, 3)},
     **{f"nn.global_{kind}_pool2d": pool_side_by_side for kind in ("max", "avg")},
@@ -223,9 +191,9 @@ _LOWER: dict[str, LowerNode] = {
     **dict.fromkeys(("nn.bias_add", "nn.prelu"), _with_vector),
     "clip": _clip,
     "function": _function,
-    "nn.softmax": _along_an_axis("softmax"),
-    "nn.log_softmax": _along_an_axis("log_softmax"),
-    "concatenate": _along_an_axis("concat"),
+    "nn.softmax": along_an_axis("softmax"),
+    "nn.log_softmax": along_an_axis("log_softmax"),
+    "concatenate": along_an_axis("concat"),
     **{op: _reduce for op in ("mean", "sum", "max", "min")},
     "variance": _variance,
     "layer_norm": lower_layer_norm,

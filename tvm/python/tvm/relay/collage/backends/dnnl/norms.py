@@ -19,7 +19,8 @@ from tvm.relay.dataflow_pattern import DFPattern, is_constant, is_op, wildcard
 
 from ...errors import UnsupportedOpError
 from ...relay_util.walk import key_of
-from ..partition.graph import Graph, Operation, check
+from ..partition.graph import Graph, Operation
+from ..partition.lowering import check
 
 _RANKS = range(2, 6)  # numbers of axes that oneDNN's primitive takes
 

@@ -11,7 +11,8 @@ import numpy as np
 import tvm
 
 from ..ints import ints_of, pads_of, per_axis
-from ..partition.graph import Graph, Operation, check
+from ..partition.graph import Graph, Operation
+from ..partition.lowering import check
 from ..partition.views import reshape
 
 

@@ -9,13 +9,12 @@ graph. Test: backends/dnnl/test_codegen.py.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import tvm
 
-from ...errors import UnsupportedOpError
 from ...exec.arrays import numbers_of
 
 # Axes that a tensor may have: what libraries know.
@@ -124,28 +123,3 @@ def reshaped(array: tvm.nd.NDArray, shape: Sequence[int]) -> tvm.nd.NDArray:
     """Return a copy of an NDArray in another shape."""
     bits = array.numpy()
     return tvm.nd.empty(shape, array.dtype).copyfrom(bits.reshape(shape))
-
-
-def check(graph: Graph, node: Operation, condition: object, attribute: str, value: object) -> None:
-    """Raise UnsupportedOpError, naming the graph's backend, op, attribute and value, where the
-    condition is not met."""
-    if not condition:
-        raise UnsupportedOpError(graph.backend, node.op, f"{attribute}={value} is not supported")
-
-
-# From a node with Relay's op to a library's nodes of it, one or several.
-LowerNode = Callable[[Graph, Operation], Operation | list[Operation]]
-
-
-def lower_by(table: Mapping[str, LowerNode], graph: Graph) -> Graph:
-    """Return the graph with each node lowered by the row of its op, without what nobody reads;
-    consumes the given one. UnsupportedOpError names an op that has no row."""
-    lowered: list[Operation] = []
-    for node in graph.nodes:
-        if node.op not in table:
-            raise UnsupportedOpError(graph.backend, node.op, "the op is not in its table")
-        made = table[node.op](graph, node)
-        lowered += made if isinstance(made, list) else [made]
-    graph.nodes = lowered
-    graph.remove_unused()
-    return graph

@@ -9,7 +9,8 @@ from __future__ import annotations
 import tvm
 
 from ..ints import ints_of
-from .graph import MAX_RANK, Graph, Operation, check
+from .graph import MAX_RANK, Graph, Operation
+from .lowering import check
 
 
 def reshape(graph: Graph, node: Operation) -> Operation:

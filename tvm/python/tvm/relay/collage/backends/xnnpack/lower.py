@@ -19,16 +19,8 @@ from tvm import relay
 from ..ints import ints_of
 from ..partition.flatten import flatten, flatten_calls
 from ..partition.functions import EVALUABLE_OPS, recognise_all
-from ..partition.graph import (
-    MAX_RANK,
-    Graph,
-    LowerNode,
-    Operation,
-    PostOp,
-    check,
-    lower_by,
-    reshaped,
-)
+from ..partition.graph import MAX_RANK, Graph, Operation, PostOp
+from ..partition.lowering import LowerNode, along_an_axis, check, lower_by, plain, vector_along
 from ..partition.views import depth_to_space, reshape, split, strided_slice, transpose
 from .axis_orders import arrange
 from .fuse import fuse
@@ -59,11 +51,6 @@ def lower(graph: Graph) -> Graph:
         check(graph, node, graph.shapes[node.output], "number of axes", 0)
     recognise_all(graph, _FUNCTIONS)
     return lower_by(_LOWER, graph)
-
-
-def _plain(kind: str) -> Callable[[Graph, Operation], Operation]:
-    """Return the lowering of an op to a node that needs no attributes."""
-    return lambda graph, node: Operation(kind, node.inputs, node.output, attrs={})
 
 
 def _constant(graph: Graph, value: float) -> int:
@@ -192,14 +179,7 @@ def _with_vector(kind: str) -> Callable[[Graph, Operation], list[Operation]]:
     def lower(graph: Graph, node: Operation) -> list[Operation]:
         data, vector = node.inputs
         rank = len(graph.shapes[data])
-        axis = int(node.attrs.axis) % rank
-        shape = [graph.shapes[vector][0] if i == axis else 1 for i in range(rank)]
-        views: list[Operation] = []
-        if vector in graph.constants:
-            vector = graph.new_constant(reshaped(graph.constants[vector], shape))
-        else:
-            views = [Operation("reshape", [vector], graph.new_tensor(shape), attrs={})]
-            vector = views[0].output
+        views, vector = vector_along(graph, vector, rank, int(node.attrs.axis) % rank)
         return [*views, Operation(kind, [data, vector], node.output, attrs={})]
 
     return lower
@@ -223,11 +203,6 @@ def _matmul(graph: Graph, node: Operation) -> Operation:
     )
     ints = {"transpose_b": [int(attrs.transpose_b)]}
     return Operation("matmul", node.inputs, node.output, attrs={"ints": ints})
-
-
-def _softmax(graph: Graph, node: Operation) -> Operation:
-    axis = int(node.attrs.axis) % len(graph.shapes[node.output])
-    return Operation("softmax", node.inputs, node.output, attrs={"ints": {"axis": [axis]}})
 
 
 def _mean(graph: Graph, node: Operation) -> Operation:
@@ -280,11 +255,11 @@ _LOWER: dict[str, LowerNode] = {
     **dict.fromkeys(("nn.global_avg_pool2d", "nn.adaptive_avg_pool2d"), pool_of_all),
     "nn.dense": _dense,
     **dict.fromkeys(("nn.batch_matmul", "nn.matmul"), _matmul),
-    **{op: _plain(op) for op in ("add", "subtract", "multiply", "divide", "maximum", "minimum")},
-    **{op: _plain(op) for op in ("floor", "ceil")},
+    **{op: plain(op) for op in ("add", "subtract", "multiply", "divide", "maximum", "minimum")},
+    **{op: plain(op) for op in ("floor", "ceil")},
     "nn.bias_add": _with_vector("add"),
     "nn.prelu": _with_vector("prelu"),
-    "nn.softmax": _softmax,
+    "nn.softmax": along_an_axis("softmax"),
     "mean": _mean,
     "concatenate": _concat,
     **dict.fromkeys(

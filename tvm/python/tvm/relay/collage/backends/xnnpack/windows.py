@@ -7,7 +7,8 @@ Test: backends/xnnpack/test_lower.py.
 from __future__ import annotations
 
 from ..ints import pads_of, per_axis
-from ..partition.graph import Graph, Operation, check
+from ..partition.graph import Graph, Operation
+from ..partition.lowering import check
 
 # A layout of images -> where rows and columns are in it.
 LAYOUTS = {"NCHW": (2, 3), "NHWC": (1, 2)}
