@@ -23,7 +23,7 @@ from typing import Any
 from ..machine.memory import default_limit, resident_bytes
 from .launch import WorkerStartError, kill_worker, make_scratch, start_worker
 from .machine_fault import MEMORY, fault_of_death, kills_for_memory
-from .reply import Reply, how_it_ended, parse_reply
+from .reply import Reply, Unsupported, how_it_ended, parse_reply
 from .spent import add_workers, phase
 
 # How often a wait looks for a death that no descriptor showed (a forked child may hold them open).
@@ -256,3 +256,24 @@ def wait(workers: Iterable[WorkerProcess]) -> None:
             if worker._to_send:
                 selector.register(worker._stdin, selectors.EVENT_WRITE)
         selector.select(max(0.0, seconds) + 0.001)
+
+
+def ask_own(cannot: str, seconds: float, commands: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Return what a process of its own answers to the last of the commands, each with its
+    arguments, which may take so many seconds each. Unsupported says why there is no answer: the
+    text `cannot` goes before what it failed of otherwise."""
+    worker, value = WorkerProcess(), None
+    try:
+        for command, arguments in commands.items():
+            value = value_of(worker.call(command, dict(arguments), seconds), cannot)
+    finally:
+        worker.kill()
+    return value
+
+
+def value_of(reply: Reply, cannot: str) -> Any:
+    """Return the value of a reply, or raise Unsupported as `ask_own` does."""
+    if reply.outcome == "ok":
+        return reply.value
+    why = reply.message.removeprefix(f"{Unsupported.__name__}: ")
+    raise Unsupported(why if reply.type == Unsupported.__name__ else f"{cannot}: {why}")

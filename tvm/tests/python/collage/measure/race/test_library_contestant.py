@@ -83,3 +83,19 @@ def test_what_holds_no_tensors_is_no_result_of_the_vm(tmp_path):
     np.savez(inputs, x=np.zeros((2, 4), "float32"))
     with pytest.raises(TypeError, match="which holds no tensors"):
         library_contestant(file, inputs).outputs()
+
+
+def test_only_the_first_sets_are_timed_and_outputs_are_those_of_all(tmp_path):
+    mod = parse("def @main(%x: $T) { add(%x, 1f) }")
+    file, inputs = str(tmp_path / "net.so"), str(tmp_path / "inputs.npz")
+    build_library(mod, "llvm").export_library(file)
+    x = np.arange(24, dtype="float32").reshape(3, 2, 4)
+    np.savez(inputs, x=x)
+    model = library_contestant(file, inputs, sets=3, timed=1)
+    slot, output = (model._executor[name] for name in ("get_input", "get_output"))
+    for _ in range(2):  # also once outputs were asked for
+        model.run()
+        np.testing.assert_array_equal(slot("x").numpy(), x[0])
+        np.testing.assert_array_equal(output(0).numpy(), x[0] + 1)
+        for ours, right in zip(model.outputs(), x, strict=True):
+            np.testing.assert_array_equal(ours, right + 1)

@@ -7,9 +7,10 @@ Test: measure/race/test_race.py.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -79,6 +80,15 @@ class RightOutputs:
     # is right if it is within rtol of these, or no further from them than the truth is, or what is
     # trusted.
     exact: Callable[[], Sequence[np.ndarray] | None] | None = None
+    # The user's, in the place of max|a-b| / max|b|.
+    metric: OutputMetric | None = None
+
+
+class OutputMetric(NamedTuple):
+    """A measure of how far outputs are off those that are right."""
+
+    name: str
+    error: Callable[[Sequence[np.ndarray], Sequence[np.ndarray]], float]
 
 
 def compare(
@@ -147,28 +157,32 @@ class _Judge:
         self.remarks: dict[str, str] = {}
         self._right = right
         self._given = list(load_arrays(right.truth).values()) if right.truth else []
-        self._least = LEAST_SCALE if self._given else 0.0
+        least = LEAST_SCALE if self._given else 0.0
+        largest = OutputMetric("", functools.partial(output_error, least=least))
+        self._metric = right.metric or largest
 
     def errors(self, results: Mapping[str, Samples]) -> tuple[str | None, dict[str, float]]:
         """Return whose outputs are right, and everybody's error."""
         outputs = {name: result.outputs for name, result in results.items() if result.outputs}
         source, right = _right_outputs(outputs, self._right.references, self._given)
-        return source, _output_errors(outputs, right, self._least)
+        return source, _output_errors(outputs, right, self._metric)
 
     def __call__(self, results: Mapping[str, Samples]) -> dict[str, Cost]:
         rtol, references = self._right.rtol, self._right.references
         outputs = {name: result.outputs for name, result in results.items() if result.outputs}
         source, right = _right_outputs(outputs, references, self._given)
-        wrong = _wrong_results(_output_errors(outputs, right, self._least), rtol)
+        wrong = _wrong_results(
+            _output_errors(outputs, right, self._metric), rtol, self._metric.name
+        )
         rounded = self._right.exact() if wrong and self._right.exact is not None else None
         if rounded is None:
             return wrong
         trusted = self._right.trusted
         known = [right] if self._given else []
         known += [outputs[trusted]] if trusted in outputs else []
-        errors = _output_errors(outputs, rounded, self._least)
-        allowed = _rounding_in([output_error(each, rounded, self._least) for each in known])
-        still = _wrong_results(errors, rtol, allowed)
+        errors = _output_errors(outputs, rounded, self._metric)
+        allowed = _rounding_in([self._metric.error(each, rounded) for each in known])
+        still = _wrong_results(errors, rtol, self._metric.name, allowed)
         for name in wrong.keys() - still.keys():
             beside = f"beside {source}, and by {errors[name]:.1e} beside 64 bits"
             self.remarks[name] = f"{wrong[name].message} {beside}"
@@ -200,11 +214,11 @@ def _right_outputs(
 
 
 def _output_errors(
-    outputs: Mapping[str, Sequence[np.ndarray]], right: Sequence[np.ndarray], least: float
+    outputs: Mapping[str, Sequence[np.ndarray]], right: Sequence[np.ndarray], metric: OutputMetric
 ) -> dict[str, float]:
     """Everybody's error; nobody's where nothing is known to be right."""
     found = outputs.items() if right else ()
-    return {name: output_error(own, right, least) for name, own in found}
+    return {name: metric.error(own, right) for name, own in found}
 
 
 def _rounding_in(errors: Sequence[float]) -> float:
@@ -215,15 +229,17 @@ def _rounding_in(errors: Sequence[float]) -> float:
 def _wrong_results(
     errors: Mapping[str, float],
     rtol: float | None | Mapping[str, float],
+    metric: str,
     allowed: float = 0.0,
 ) -> dict[str, Cost]:
     """Return the failures of those whose error is above rtol and what else is allowed, or no
-    number."""
+    number; by a `metric` of the user's, or ""."""
+    unit = f"by the metric {metric}" if metric else "of the largest value"
     limits = rtol if isinstance(rtol, Mapping) else dict.fromkeys(errors, rtol)
     return {
         name: Cost.failed(
             CostStatus.WRONG_RESULT,
-            f"its output is off by {error:.3g} of the largest value (limit {limit:g})",
+            f"its output is off by {error:.3g} {unit} (limit {limit:g})",
         )
         for name, error in errors.items()
         if (limit := limits[name]) is not None and not error <= max(limit, allowed)

@@ -28,20 +28,25 @@ def library_contestant(
     mod_name: str = "default",
     weights: str = "",
     sets: int = 0,
+    timed: int = 0,
 ) -> Runnable:
     """Open a library file of the graph or the AOT executor, or of the VM, on inputs by name from an
     .npz file.
 
     mod_name: the name that the model was built under. weights: the file that says where the weights
     of a library without them are (plans/graph_search/shared_weights.py). sets: so many sets of
-    inputs, stacked, of which a run has each once; 0 for one that is not stacked.
+    inputs, stacked, of which a run has each once; 0 for one that is not stacked. timed: a run has
+    only the first so many of them, 0 for all; outputs are those of all.
     """
     loaded = tvm.runtime.load_module(library)
     rows = sets_of(load_arrays(inputs), sets)
     place = tvm.device(device, 0)
     if loaded.type_key == "VMExecutable":
-        return _Machine(loaded, place, rows)
-    return _Executor(loaded, mod_name, place, sets=rows, weights=WeightsApart(weights))
+        model: _OnSets = _Machine(loaded, place, rows)
+    else:
+        model = _Executor(loaded, mod_name, place, sets=rows, weights=WeightsApart(weights))
+    model.run_first(timed or len(rows))
+    return model
 
 
 class _OnSets:
@@ -49,8 +54,12 @@ class _OnSets:
     invoke: runs it on the set that it has."""
 
     def __init__(self, invoke: Callable[[], Any], sets: Sequence[Any]) -> None:
-        self._invoke, self._sets = invoke, sets
+        self._invoke, self._sets, self._run = invoke, sets, sets
         self._set(sets[0])
+
+    def run_first(self, count: int) -> None:
+        """Have a run take the first so many sets alone."""
+        self._run = self._sets[:count]
 
     def _set(self, values: Any) -> None:
         """Make a set of inputs the model's."""
@@ -62,23 +71,25 @@ class _OnSets:
 
     def run(self) -> None:
         # Setting inputs takes as long as a small net does, and who deploys one does so in C++.
-        if len(self._sets) == 1:
+        if len(self._run) == 1:
             self._invoke()
             return
-        for values in self._sets:
+        for values in self._run:
             self._set(values)
             self._invoke()
 
     def seconds(self, number: int) -> float:
-        run = self._invoke if len(self._sets) == 1 else self.run
+        run = self._invoke if len(self._run) == 1 else self.run
         start = time.perf_counter()
         for _ in range(number):
             run()
-        return (time.perf_counter() - start) / len(self._sets)
+        return (time.perf_counter() - start) / len(self._run)
 
     def outputs(self) -> list[np.ndarray]:
         """Return those of all sets, one set after the other."""
-        return [array for values in self._sets for array in self._outputs_of(values)]
+        found = [array for values in self._sets for array in self._outputs_of(values)]
+        self._set(self._run[0])
+        return found
 
 
 class _Machine(_OnSets):

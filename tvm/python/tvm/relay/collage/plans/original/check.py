@@ -23,8 +23,8 @@ from ...errors import FileError, OriginalError
 from ...exec.arrays import load_arrays, save_arrays
 from ...exec.forks import run_in_forks
 from ...exec.launch import make_scratch
-from ...exec.process import WorkerProcess
-from ...exec.reply import Reply, Unsupported
+from ...exec.process import ask_own, value_of
+from ...exec.reply import Unsupported
 from ...exec.resolve import call_of
 from ...exec.time_limit import KERNELS, NO_LIMIT, SEARCHED, TimeLimit
 from ...files.text import why_no_file
@@ -133,26 +133,8 @@ def _run_file(
     save_arrays(given, inputs.arrays)
     arguments = {"model": file, "inputs": given, "outputs": outputs, "sets": inputs.sets}
     call = call_of(run_original, **arguments)
-    told = _in_worker("its runtime cannot run it", seconds, {"call": call})
+    told = ask_own("its runtime cannot run it", seconds, {"call": call})
     return told["by"], told["names"], list(load_arrays(outputs).values())
-
-
-def _in_worker(cannot: str, seconds: float, commands: dict[str, dict[str, Any]]) -> Any:
-    """Return what a process answers to the last of the commands, each with its arguments."""
-    worker, value = WorkerProcess(), None
-    try:
-        for command, arguments in commands.items():
-            value = _value(worker.call(command, arguments, seconds), cannot)
-    finally:
-        worker.kill()
-    return value
-
-
-def _value(reply: Reply, cannot: str) -> Any:
-    if reply.outcome == "ok":
-        return reply.value
-    why = reply.message.removeprefix(f"{Unsupported.__name__}: ")
-    raise Unsupported(why if reply.type == Unsupported.__name__ else f"{cannot}: {why}")
 
 
 def _file_of(model: Any, folder: str) -> str:
@@ -194,7 +176,7 @@ def outputs_of(mod: tvm.IRModule, inputs: Inputs, how: EndToEnd, folder: str) ->
         "open": {"factory": contestant.factory, "arguments": dict(contestant.arguments)},
         "outputs": {"file": outputs},
     }
-    _in_worker("TVM's library does not run", seconds, commands)
+    ask_own("TVM's library does not run", seconds, commands)
     return list(load_arrays(outputs).values())
 
 
@@ -256,7 +238,7 @@ def _in_fork(task: Callable[[], Any], seconds: float) -> Any:
     """Return what a task answers that a fork does. Unsupported where it fails, dies or takes
     longer."""
     reply = run_in_forks({"task": task}, lambda _: seconds)["task"]
-    return _value(reply, "it cannot be computed operator by operator")
+    return value_of(reply, "it cannot be computed operator by operator")
 
 
 def _seconds(limit: TimeLimit, share: float = SEARCHED) -> float:
