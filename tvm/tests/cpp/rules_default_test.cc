@@ -2,6 +2,7 @@
 // The ready rules of TVM and of backends on whole networks.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,21 @@ TEST_CASE("rules of TVM: fused groups and single calls, nothing wrapped") {
     CHECK_FALSE(candidate.is_primitive);
     CHECK(candidate.sub_graph.nested().empty());
   }
+}
+
+TEST_CASE("rules of a backend without nodes: no candidate holds one, and regions end at it") {
+  NamedGraph g = G(kNet);
+  RuleOptions options = Style(FusionStyle::kNone, true);
+  CHECK(Sets(g, BackendRule(Table(), options)).find("a d e f g") != std::string::npos);
+  options.left_out = {g["f"]};
+  CHECK(Sets(g, BackendRule(Table(), options)) == "a [k.conv] | a d [k.conv] | a d e [k.conv_relu]");
+  RuleLog log;
+  BackendRule(Table(), options)->AllCandidates(g.graph, 0, &log);
+  CHECK(std::any_of(log.refusals.begin(), log.refusals.end(), [&](const auto& refusal) {
+    return refusal.inside.Contains(g["f"]) && refusal.reason.find("precision") != std::string::npos;
+  }));
+  options.left_out = {g["a"], g["f"]};
+  CHECK(Sets(g, BackendRule(Table(), options)).empty());
 }
 
 TEST_CASE("rules of TVM: regions hold several kernels") {

@@ -11,17 +11,18 @@ import dataclasses
 import functools
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import tvm
 from tvm_collage.words import Effort
 
-from .backends.accuracy import check_budget, traders_in, without_traders
+from .backends.accuracy import check_budget, keeping, traders_in, without_traders
 from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host_alone
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .compile.built import Built
 from .compile.module_check import check_is_module, check_module
+from .errors import OptionError
 from .estimators import CostEstimator
 from .estimators.relearnt import Relearnt, pairs_of
 from .estimators.session import Session, default_workers, open_session
@@ -34,6 +35,7 @@ from .files.text import check_report_path, write_report
 from .measure.race.comparison import ORIGINAL
 from .messages.progress import one_step
 from .options import CollageOptions
+from .options.named import option
 from .plans.competing import Plans
 from .plans.first_answer import FirstAnswer, first_answer, ship_best
 from .plans.graph_search import GraphSearch, GuardResult, coarse_plans
@@ -79,6 +81,7 @@ def optimize(
     placement: Placement | str | os.PathLike | None = None,
     sample_inputs: Mapping[str, Any] | str | os.PathLike | None = None,
     original: Any = None,
+    kept: Callable[[tvm.IRModule], Iterable[int]] | None = None,
 ) -> Result:
     """Place every part of `mod` on the target where it was measured fastest (RFC 0062).
 
@@ -90,8 +93,9 @@ def optimize(
     `placement`, or the file that the option of that name names, is used instead of measuring
     anything. `original`: the file that `mod` was imported from, or an ONNX ModelProto: its own
     runtime says what outputs are right (docs/accuracy.md), and OriginalError is raised where those
-    of `mod` are others. Raises the errors of `collage.errors`; whatever fails while measuring is
-    data in the result.
+    of `mod` are others. `kept`: of the module as it is partitioned, the nodes that no backend which
+    trades accuracy is to take. Raises the errors of `collage.errors`; whatever fails
+    while measuring is data in the result.
     """
     check_is_module(mod)
     if isinstance(params, (list, tuple, str, tvm.target.Target)):  # targets, most likely
@@ -105,6 +109,13 @@ def optimize(
         )
     with options_set({} if options is None else dataclasses.asdict(options)):
         options = options or CollageOptions.current()
+        if options.calibration:
+            raise OptionError(
+                option("calibration")
+                + " is for models that are ONNX files: call collage.optimize_precision, or name "
+                + option("original")
+                + " for relay.build"
+            )
         check_report_path(options.report)
         with logging_at(options.log_level), interrupts_kept():
             samples = load_samples(
@@ -120,6 +131,7 @@ def optimize(
                     samples,
                     options.placement or None if placement is None else placement,
                     options.original if original is None else original,
+                    kept,
                 ),
             )
             write_report(found, options.report)
@@ -145,6 +157,7 @@ class _Given(NamedTuple):
     samples: SampleInputs
     decision: Placement | str | os.PathLike | None  # a placement, or its file
     original: Any  # the model's file, or an ONNX model; none where it is empty
+    kept: Callable[[tvm.IRModule], Iterable[int]] | None  # nodes for exact backends alone
 
 
 def _optimize(
@@ -186,6 +199,14 @@ def _optimize(
         clock=clock,
         limit=limit,
     )
+    with keeping(given.kept(prepared) if given.kept else ()):
+        return _answered(request, given, placement)
+
+
+def _answered(request: Request, given: _Given, placement: Placement | None) -> Result:
+    """Return what ships, by a placement, by what an earlier compile has decided, or by now."""
+    options, targets, plans = request.options, request.targets, request.plans
+    decision = given.decision
     if placement is not None:
         request = _compared(request, given.original)
         file = f", {os.fspath(decision)}" if isinstance(decision, (str, os.PathLike)) else ""
@@ -196,7 +217,7 @@ def _optimize(
     request = _compared(request, given.original)
     if not targets.external and not options.tuning.tries():
         is_here = not options.devices.tracker
-        if not shipped_of(options.tuning, prepared, targets.host, is_here=is_here).lines:
+        if not shipped_of(options.tuning, request.prepared, targets.host, is_here=is_here).lines:
             warn_host_alone(targets.host, options.accuracy_budget)
             return _result(request, TVM_ALONE)
     if options.guard:

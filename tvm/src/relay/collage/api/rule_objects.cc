@@ -74,6 +74,9 @@ RuleOptions OptionsOf(const JsonValue& fields) {
   options.fusion_style = styles.at(fields["style"].Text());
   options.regions = fields["regions"].Bool();
   options.region_cuts = static_cast<int>(fields["region_cuts"].Int());
+  for (const JsonValue& node : fields["left_out"].Items()) {
+    options.left_out.push_back(static_cast<NodeIndex>(node.Int()));
+  }
   return options;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "combinators.h"
 
+#include <algorithm>
 #include <functional>
 #include <utility>
 
@@ -112,6 +113,21 @@ RulePtr OnlyValidRule(SubGraphConfig config, RulePtr sub_rule) {
   return Each("", "OnlyValid(" + config.Summary() + ", ", std::move(sub_rule),
               [config](const DataflowGraph& graph, CandidatePartition* candidate, RuleLog* log) {
                 return IsValidOrRefused(graph, *candidate, config, log);
+              });
+}
+
+RulePtr WithoutRule(std::vector<NodeIndex> nodes, RulePtr sub_rule) {
+  const std::string head = "Without(" + std::to_string(nodes.size()) + " nodes, ";
+  return Each("", head, std::move(sub_rule),
+              [nodes = std::move(nodes)](const DataflowGraph&, CandidatePartition* candidate,
+                                         RuleLog* log) {
+                const IndexSet& inside = candidate->sub_graph.inside();
+                const auto is_inside = [&](NodeIndex node) {
+                  return node < inside.size() && inside.Contains(node);
+                };
+                if (std::none_of(nodes.begin(), nodes.end(), is_inside)) return true;
+                log->Refuse(candidate->rule, inside, "its precision is to be the model's own");
+                return false;
               });
 }
 

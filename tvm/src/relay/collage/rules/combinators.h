@@ -26,6 +26,9 @@ COLLAGE_API RulePtr UnionRule(std::vector<RulePtr> sub_rules);
 // Drops candidates that break `config`.
 COLLAGE_API RulePtr OnlyValidRule(SubGraphConfig config, RulePtr sub_rule);
 
+// Drops candidates that hold one of these nodes.
+COLLAGE_API RulePtr WithoutRule(std::vector<NodeIndex> nodes, RulePtr sub_rule);
+
 struct CombineLimits {
   int max_depth = 8;  // calls on the longest inside path; 0 means no limit
   int max_exits = 1;  // 0 means no limit

@@ -45,6 +45,7 @@ RulePtr PatternEntryRule(PatternEntry entry) {
 RulePtr BackendRule(std::vector<RulePtr> entries, const RuleOptions& options, CallPredicate bare) {
   if (bare) entries.push_back(OpPredicateRule("bare", std::move(bare)));
   RulePtr parts = UnionRule(std::move(entries));
+  if (!options.left_out.empty()) parts = WithoutRule(options.left_out, std::move(parts));
   RulePtr combined = CombineRule(parts, CombinersOf(options.fusion_style), LimitsOf(options));
   if (!options.regions) return PrimitiveRule(combined);
   return PrimitiveRule(UnionRule({

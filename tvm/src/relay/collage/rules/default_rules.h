@@ -33,6 +33,8 @@ struct RuleOptions {
   SubGraphConfig region_config;
   // Also what is left of each region without its 1, 2, .. most expensive parts.
   int region_cuts = 0;
+  // Nodes that the backend is not to take, whatever its rules say.
+  std::vector<NodeIndex> left_out = {};
 };
 
 // Pattern -> composite: the rule of one line of a table.

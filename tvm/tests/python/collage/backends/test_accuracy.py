@@ -14,11 +14,13 @@ from tvm import relay
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions, MockCostEstimator, OptionError, optimizer
 from tvm.relay.collage.backends import get_backend, greedy_partition
-from tvm.relay.collage.backends.accuracy import limits, traders_in
+from tvm.relay.collage.backends.accuracy import keeping, limits, traders_in
 from tvm.relay.collage.measure import Comparison, Cost
 from tvm.relay.collage.measure.outputs.tolerance import RELATIVE, tolerance_of
 from tvm.relay.collage.plans import whole_plans
 from tvm.relay.collage.plans.graph_search import EndToEnd, GuardUnavailable, guard
+from tvm.relay.collage.relay_util.node_spans import node_of, stamp_nodes
+from tvm.relay.collage.relay_util.walk import operator_calls
 from tvm.target import Target
 
 
@@ -91,6 +93,32 @@ def test_within_the_budget_it_ships_and_the_error_is_in_the_report():
     assert 1e-3 < error < ENOUGH, "an error that float32 would not be allowed"
     rows = {row["name"]: row for row in result.to_json()["plans"]}
     assert rows[TRADER]["output_error"] == pytest.approx(error)
+
+
+def calls_of(mod):
+    return [node_of(call) for call in operator_calls(mod["main"])]
+
+
+def test_nodes_that_are_kept_are_for_exact_backends_alone():
+    given, targets = options(accuracy_budget=ENOUGH), ["llvm", RIGHT, TRADER]
+    free = collage.optimize(identity(), None, targets, given)
+    kept = collage.optimize(identity(), None, targets, given, kept=calls_of)
+    assert TRADER in {row.name for row in free.guard.comparisons if row.cost.is_usable}
+    assert compilers(kept.mod) <= {RIGHT}
+    graph = kept.partitioned[0]
+    assert {part.backend for part in graph.parts} <= {RIGHT, "llvm"}
+
+
+def test_keeping_ends_with_its_block():
+    mod = stamp_nodes(relay.transform.InferType()(identity()))
+
+    def takers():
+        return {each.spec.name for each in collage.candidates(mod, ["llvm", TRADER])}
+
+    with tvm.transform.PassContext(config=CollageOptions(accuracy_budget=ENOUGH).to_config()):
+        with keeping(calls_of(mod)):
+            assert TRADER not in takers()
+        assert TRADER in takers()
 
 
 def test_over_the_budget_the_plan_is_refused_by_its_name_and_the_exact_optimum_ships():

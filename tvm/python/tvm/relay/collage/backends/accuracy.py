@@ -6,7 +6,8 @@ Docs: docs/accuracy.md. Test: backends/test_accuracy.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import tvm
@@ -15,6 +16,7 @@ from tvm.target import Target
 from ..errors import OptionError
 from ..options.named import option
 from ..relay_util.external import is_external_function
+from .interface import KEPT
 from .registry import backend_of, find_backend
 from .target_options import options_in
 
@@ -43,6 +45,17 @@ def traders_in(mod: tvm.IRModule) -> dict[str, str]:
 def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
     """Return the targets whose backends do not trade accuracy."""
     return tuple(target for target in external if not trades_accuracy(target))
+
+
+@contextlib.contextmanager
+def keeping(nodes: Iterable[int]) -> Iterator[None]:
+    """Have no backend that trades accuracy take these nodes of the function that is partitioned in
+    the block."""
+    token = KEPT.set(frozenset(nodes))
+    try:
+        yield
+    finally:
+        KEPT.reset(token)
 
 
 def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool = True) -> None:

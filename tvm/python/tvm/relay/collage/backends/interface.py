@@ -10,6 +10,7 @@ import copy
 import dataclasses
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from tvm import relay
@@ -37,6 +38,10 @@ class OwnKernels:
     version: str  # which keys what was measured of them
     takes: tuple[str, ...]  # what they run, a short phrase each
     without: str  # the target that leaves all to the library, as "dnnl -winograd=never"
+
+
+# Nodes of the function at hand that no backend which trades accuracy is to take.
+KEPT: ContextVar[frozenset[int]] = ContextVar("collage_kept", default=frozenset())
 
 
 class Backend:
@@ -137,7 +142,11 @@ class Backend:
         entries += [Composite(label, rule, attrs) for label, rule in self.added_rules.items()]
         # A graph-level backend merges by regions; joining a few at a time is not its way.
         return rule_of_entries(
-            self.name, entries, options.candidates, regions=self.default_rule() == GRAPH_LEVEL
+            self.name,
+            entries,
+            options.candidates,
+            regions=self.default_rule() == GRAPH_LEVEL,
+            left_out=KEPT.get() if self.trades_accuracy else (),
         )
 
     def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:

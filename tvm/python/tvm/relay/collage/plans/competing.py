@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 import tvm
 from tvm.target import Target
 
+from ..backends.accuracy import trades_accuracy
+from ..backends.interface import KEPT
 from ..backends.targets import TargetList
 from ..costs.cost import Cost, CostStatus, PartCost
 from ..costs.kernel import KernelChoice, choices_of
@@ -162,8 +164,11 @@ class Plans:
 
     def add_originals(self, whole: tvm.IRModule, digest: str) -> None:
         """Add each external backend that reads the model's file, of which `whole` is a module of
-        one node, running that as it is."""
+        one node, running that as it is. One that trades accuracy runs no part of a file in which
+        some nodes are not for it."""
         for target in self._targets.external:
+            if KEPT.get() and trades_accuracy(target):
+                continue
             name = target.kind.name + ORIGINAL
             made = self.original_on(whole, target.kind.name)
             if isinstance(made, Cost):

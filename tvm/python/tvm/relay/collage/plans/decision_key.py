@@ -16,6 +16,7 @@ import tvm
 from tvm_collage.options import deciding
 
 from ..backends import find_backend
+from ..backends.interface import KEPT
 from ..candidate.pass_context import context_to_json
 from ..files.text import why_no_file
 from ..machine.environment import cpu_model, thread_text, tvm_build
@@ -41,6 +42,8 @@ def decision_key(request: Request, original: Any) -> DecisionKey | str:
     given: dict[str, Any] = {"tuning": records.digest() if len(records) else ""}
     if original and original != NO_ORIGINAL:
         given |= {"original": _digest_of(original), "judges": runtime_versions()}
+    if kept := KEPT.get():
+        given |= {"kept": sorted(kept)}
     return DecisionKey(
         model=_digest(f"{each.name} {each.key}" for each in functions),
         weights=_digest(each.weights for each in functions),

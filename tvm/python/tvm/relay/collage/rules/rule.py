@@ -61,14 +61,21 @@ class RuleOptions:
     style: str  # NoFusion, TVMFusion or ArbitraryFusion
     regions: bool  # merges all that touches into regions
     region_cuts: int  # as max_cuts of RegionLimits
+    left_out: list[int]  # nodes that the backend is not to take
 
     @classmethod
     def of(
-        cls, options: CandidateOptions, max_depth: int, regions: bool, style: str = "NoFusion"
+        cls,
+        options: CandidateOptions,
+        max_depth: int,
+        regions: bool,
+        style: str = "NoFusion",
+        left_out: Iterable[int] = (),
     ) -> "RuleOptions":
         """Return the limits that all backends share with those that differ."""
         shared = (options.max_exits, options.max_per_node)
-        return cls(max_depth, *shared, style, regions, options.region_cuts)
+        nodes = sorted(left_out)
+        return cls(max_depth, *shared, style, regions, options.region_cuts, left_out=nodes)
 
     def to_json(self) -> str:
         """Return the text that C++ reads."""
@@ -216,14 +223,15 @@ def rule_of_entries(
     options: CandidateOptions,
     own_style: str = "NoFusion",
     regions: bool = False,
+    left_out: Iterable[int] = (),
 ) -> PartitionRule:
     """Return the rule of a backend's entries, within the limits of the options.
 
     ``own_style``: how it fuses unless an option says otherwise; ``regions``: whether it merges all
-    that touches into regions.
+    that touches into regions; ``left_out``: nodes of the function that it is not to take.
     """
     style = options.style_of(backend, own_style)
-    limits = RuleOptions.of(options, options.byoc_max_depth, regions, style)
+    limits = RuleOptions.of(options, options.byoc_max_depth, regions, style, left_out)
     return get_global_func("collage.MakeBackendRule")(backend, entries, limits.to_json())
 
 
