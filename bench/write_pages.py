@@ -21,7 +21,7 @@ from typing import Any
 
 from harness import arguments
 from harness.tables import with_part
-from summaries import cases, files, libraries, mixes, transfers
+from summaries import cases, files, libraries, mixes, precisions, transfers
 
 Record = Mapping[str, Any]
 
@@ -52,6 +52,7 @@ PARTS = (
     Part("docs/results.md", "mixes", _RESULTS / "mixes.jsonl", tables=mixes.tables),
     Part("docs/results.md", "tuned_mixes", _RESULTS / "tuned_mixes.jsonl", tables=mixes.columns),
     Part("docs/results.md", "transfer", _RESULTS / "transfer.jsonl", tables=transfers.tables),
+    Part("docs/precision.md", "precision", _RESULTS / "precision.jsonl", tables=precisions.tables),
     Part(_FILES, "real_files", _RESULTS / "real_files.jsonl", tables=files.of_packages),
     Part(_FILES, "quantised", _RESULTS / "quantised.jsonl", tables=files.of_quantisers),
     # Thousands of records, which one run makes: they are not kept in the tree.

@@ -1,14 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nets in 8 bits as files of bench/real_files.py: their rows, and that each is made once."""
 
-import subprocess
-
 import models
 import onnx
 import pytest
 import real_files
-from harness import quantised
 from harness.quantised import BY, NETS, NNCF, ONNXRUNTIME, Quantised
+from tvm.relay.collage.errors import ModelError
+from tvm.relay.collage.precision import quantiser
 
 
 def row_of(package, **given):
@@ -41,24 +40,15 @@ def test_a_file_is_made_once(tmp_path, monkeypatch):
     assert made == [True] and onnx.load(file).graph.node
 
 
-def test_nncf_has_a_python_of_its_own(tmp_path, monkeypatch):
-    """It is given a model of version 13, whose values have shapes, and inputs."""
-    given = []
-
-    def run(command, **_):
-        given.append((onnx.load(command[3]), command[0]))
-        quantised.Path(command[5]).write_bytes(b"made")
-        return subprocess.CompletedProcess(command, 0, "", "")
-
-    monkeypatch.setattr(quantised.subprocess, "run", run)
-    row = row_of(NNCF, python="python-with-nncf")
-    assert row.fetch(tmp_path).read_bytes() == b"made"
-    [(model, python)] = given
-    assert python == "python-with-nncf" and model.opset_import[0].version == 13
-    assert len(model.graph.value_info) > 100
+def test_nncf_quantises_by_the_same_inputs(tmp_path):
+    made = onnx.load(row_of(NNCF).fetch(tmp_path))
+    assert {"QuantizeLinear", "DequantizeLinear"} <= {node.op_type for node in made.graph.node}
 
 
-def test_without_nncf_the_reason_is_a_line(tmp_path):
-    row = row_of(NNCF)
-    with pytest.raises(FileNotFoundError, match=r"ppocr_cls.onnx: .*nncf.*\(--nncf-python\)"):
-        row.fetch(tmp_path)
+def test_a_net_that_nncf_cannot_quantise_is_left_out_with_a_reason(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise ModelError("it cannot be quantised: no")
+
+    monkeypatch.setattr(quantiser, "quantise", refuse)
+    with pytest.raises(FileNotFoundError, match=r"ppocr_cls.onnx: it cannot be quantised: no"):
+        row_of(NNCF).fetch(tmp_path)
