@@ -27,6 +27,8 @@ lock requirements-tune.txt pyproject.toml --extra tune --constraint requirements
 lock requirements-mkl.txt pyproject.toml --extra mkl --constraint requirements.txt
 lock requirements-pdf.txt pyproject.toml --extra pdf --constraint requirements-dev.txt \
   --constraint requirements-demo.txt --constraint requirements.txt
+lock requirements-precision.txt pyproject.toml --extra precision \
+  --constraint requirements-dev.txt --constraint requirements-demo.txt --constraint requirements.txt
 lock requirements-peers.txt pyproject.toml --extra peers --constraint requirements-dev.txt \
   --constraint requirements-demo.txt --constraint requirements.txt
 # torch for CPUs is not on PyPI: UV_EXTRA_INDEX_URL or UV_FIND_LINKS says where it is.

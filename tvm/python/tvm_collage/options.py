@@ -191,6 +191,18 @@ class OptionTable:
     accuracy_budget: float = _row(
         0.0, _up_to(1), "largest output error by backends that trade accuracy; 0 leaves these out"
     )
+    calibration: str = _row(
+        "",
+        _ANY,
+        "file of real inputs (.npz), by which layers are put in 8 bits within accuracy_budget",
+        decides=False,
+    )
+    metric: str = _row(
+        "max",
+        _ANY,
+        "how that error is told: max, rms, argmax, or module:function of outputs and right ones",
+        decides=False,
+    )
     vector_math: bool = _row(
         True, _ANY, "vector forms of exp, tanh, erf, sigmoid, log and pow in TVM's kernels"
     )

@@ -41,6 +41,8 @@ def add_compile(commands: Commands) -> None:
     def add_results(parser: Parser) -> None:
         help = "write the placement of what ships, for replay"
         parser.add_argument("--save-placement", metavar="FILE", help=help)
+        help = "write the ONNX model with the precisions that --calibration chose"
+        parser.add_argument("--save-model", metavar="FILE", help=help)
         _add_build(parser, {"placement", "placement_allow"})
 
     parser = add(

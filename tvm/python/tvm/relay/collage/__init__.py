@@ -40,6 +40,7 @@ _NAMES_IN = {
     "loaded": "Library load",
     "optimizer": "optimize",
     "options": "CollageOptions",
+    "precision.place": "optimize_precision",
     "plans.placement": "Placement load_placement",
     "plans.placement.measured_deployed": "compare_kernels",
     "process_wide.denormals": "flush_denormals flushes_denormals",

@@ -22,10 +22,14 @@ from .compile.built import Built
 from .compile.executors import VM, check_calls_parts
 from .compile.library import inline_external_functions
 from .compile.module_check import check_fixed_shapes
+from .errors import OptionError
 from .messages.progress import one_step
 from .optimizer import optimize
 from .options import CollageOptions
+from .options.named import option
+from .plans.original import NONE as NO_ORIGINAL
 from .plans.run_pass import options_set
+from .precision.place import optimize_precision
 from .result import Result
 from .tuning import TuningRecords
 from .tuning.from_options import logs_of
@@ -59,7 +63,7 @@ def build(
     # The guard loads what it builds, which a library for another runtime than ours does not allow.
     is_loadable = runtime is None or runtime.name == "cpp"
     build_options = options if is_loadable else {"executor": relay.backend.Executor("graph")}
-    result = optimize(_as_module(ir_mod), params, targets.all, build_options=build_options)
+    result = _decided(ir_mod, params, targets.all, build_options)
     library = result.library if is_loadable else None
     if library is None:
         with result.records.in_force(), _told(result):
@@ -78,7 +82,7 @@ def compile_vm(
 ) -> Any:
     """`relay.vm.compile` under the option; the executable carries the decision as ``.collage``."""
     targets = parse_targets(target, target_host)
-    result = optimize(_as_module(mod), params, targets.all, build_options={"executor": VM})
+    result = _decided(mod, params, targets.all, {"executor": VM})
     executable = result.library
     if executable is None:
         with result.records.in_force(), _told(result):
@@ -86,6 +90,30 @@ def compile_vm(
     built = Built.of_library(executable, result.mod)
     executable.collage = result.built_by(lambda: built)
     return executable
+
+
+def _decided(
+    mod: tvm.IRModule | relay.Function,
+    params: dict[str, Any] | None,
+    targets: GivenTargets,
+    build_options: dict[str, Any],
+) -> Result:
+    """Return what ships of a module. Where samples are to choose precisions, that is of the ONNX
+    file that it was imported from: the module itself, which may be another by now, is not read."""
+    options = CollageOptions.current()
+    if not options.calibration:
+        return optimize(_as_module(mod), params, targets, build_options=build_options)
+    if not options.original or options.original == NO_ORIGINAL:
+        raise OptionError(
+            option("calibration")
+            + " chooses precisions of a model's ONNX file: name that by "
+            + option("original")
+        )
+    inputs = {p.name_hint: p.type_annotation for p in _as_module(mod)["main"].params}
+    shapes = {n: t.concrete_shape for n, t in inputs.items() if n not in (params or {})}
+    return optimize_precision(
+        options.original, targets, options, shapes=shapes, build_options=build_options
+    )
 
 
 def _told(result: Result) -> contextlib.AbstractContextManager[None]:

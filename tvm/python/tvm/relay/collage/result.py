@@ -42,6 +42,7 @@ from .report.elsewhere import faster_elsewhere
 from .report.facts import Summary
 from .report.looks import report_looks
 from .report.make import graph_of, placement_of, searched_functions, step_of
+from .report.precision import Precisions
 from .report.record import FasterElsewhere
 from .tuning import TuningRecords
 from .views.function_report import FunctionReport
@@ -79,6 +80,9 @@ class Result(ToldDecision):
     search: what the search of whole plans tried (option graph_search); None without one.
     executor: by which TVM runs what ships: "graph", "aot" or "vm".
     original: how its outputs agree with those of the model's file; None where none was named.
+    precision: which layers are in 8 bits, and what was measured for that choice; None without one
+        (docs/precision.md).
+    model: the ONNX ModelProto with these precisions, that `mod` is of; None without such a choice.
     make_built: builds what ships, or has what `relay.build` or `relay.vm.compile` built; None where
         that cannot run in this process.
     """
@@ -102,6 +106,8 @@ class Result(ToldDecision):
     search: GraphSearch | None = None
     executor: str = "graph"
     original: Agreement | None = None
+    precision: Precisions | None = None
+    model: Any = dataclasses.field(default=None, repr=False)
     make_built: Callable[[], Built] | None = dataclasses.field(
         default=None, repr=False, compare=False
     )
@@ -129,6 +135,18 @@ class Result(ToldDecision):
             known = ", ".join(self.makers) or "none"
             raise UnknownPlanError(f"plan {plan!r} has no placement: these have one: {known}")
         return self.makers[plan]()
+
+    def save_model(self, path: str | os.PathLike) -> None:
+        """Write `model`, ONNX with its precisions, to a file: whoever replays the placement
+        compiles that one. OptionError where no precisions were chosen, or for the path."""
+        path = os.fspath(path)
+        if self.model is None:
+            raise OptionError(
+                "there is no model to save: no precisions were chosen, which takes "
+                + option("calibration")
+            )
+        check_file_path(path, "the model")
+        write_whole(path, self.model.SerializeToString())
 
     def save_tuning_log(self, path: str | os.PathLike) -> None:
         """Write `records` to a file for the option `tuning_log`, at once or not at all. OSError."""
@@ -239,6 +257,7 @@ class Result(ToldDecision):
             schedules=self.records.origins(),
             transfers=dict(self.transfers),
             graph_search=read(PlanSearch, self.search.to_json()) if self.search else None,
+            precision=self.precision,
         )
         return dataclasses.replace(report, summary=Summary(report))
 

@@ -85,6 +85,8 @@ OPTION_OF = {
 # Who asks for the options in force: a build's ways in, and what TVM, C++ or a user's rule calls.
 WAYS_IN = {
     "optimizer.optimize",
+    "precision.place.optimize_precision",
+    "relay_builds._decided",
     "relay_builds._told",
     "relay_builds.create_executor",
 }

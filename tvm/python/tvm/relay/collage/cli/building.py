@@ -16,7 +16,7 @@ from tvm_collage.supervisor import ended_by_interrupt, must_end
 
 from ..backends.targets import available_targets, host_named, parse_targets, split_targets
 from ..compile.module_check import check_fixed_shapes, shape_flags
-from ..errors import CollageError, ModelError, OptionError, UnknownBackendError
+from ..errors import CollageError, FileError, ModelError, OptionError, UnknownBackendError
 from ..files.kinds import kind_of, original_of
 from ..files.text import check_report_path, why_no_file
 from ..importer import quick_import
@@ -27,6 +27,7 @@ from ..optimizer import optimize
 from ..options import CollageOptions
 from ..options.flags import values_of
 from ..plans.placement import Placement
+from ..precision.place import optimize_precision
 from ..result import Result
 
 # Of fixed shapes alone.
@@ -133,6 +134,14 @@ def optimized(
 ) -> Result:
     """Return the model's result; see optimize."""
     mod, params, targets, chosen = request or request_of(options)
+    if chosen.calibration and placement is None:
+        if not is_onnx(options):
+            raise FileError(
+                f"{options.model}: --calibration chooses precisions of ONNX files alone: export "
+                "the model as one"
+            )
+        with tvm.transform.PassContext(opt_level=options.opt_level):
+            return optimize_precision(options.model, targets, chosen, shapes=dict(options.shape))
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(

@@ -11,10 +11,12 @@ import argparse
 import json
 import os
 
+from ..errors import OptionError
 from ..files.text import check_file_path, write_report
 from ..messages.progress import one_step
 from ..plans.placement import Placement
 from ..report import Report, agreement_line, doubt, explained_mark, head_lines
+from ..report.precision import precision_lines
 from ..result import Result
 from .building import optimized, options_of, request_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
@@ -33,12 +35,19 @@ def _decide(options: argparse.Namespace, library: str) -> int:
     placement = options.save_placement
     if placement:
         check_decision_path(placement)
+    if options.save_model:
+        check_file_path(options.save_model, "--save-model")
+        if not options.collage_calibration:
+            raise OptionError(
+                "--save-model writes the model with the precisions that --calibration chose: give "
+                "--calibration"
+            )
     request = request_of(options)
     result = optimized(options, request=request)
     written = {"report": _report_path(options)}
     if library:
         result.build()  # which is told of by itself
-    file = library or placement or "the report"
+    file = library or placement or options.save_model or "the report"
     with one_step("writing", os.path.basename(file), request.chosen.progress):
         report = result.record
         if library:
@@ -47,6 +56,9 @@ def _decide(options: argparse.Namespace, library: str) -> int:
         if placement:
             write_decision(placement, result.placement, report)
             written["placement"] = placement
+        if options.save_model:
+            result.save_model(options.save_model)
+            written["model"] = options.save_model
     _tell(options, report, written)
     return 0
 
@@ -77,12 +89,16 @@ def _tell(options: argparse.Namespace, report: Report, written: dict[str, str | 
     files = {what: path for what, path in written.items() if path}
     ships, latency, advice = head_lines(report)
     if options.json:
-        lines = {"plan": report.plan, "ships": ships, "latency": latency, "next": advice}
+        lines: dict[str, object] = {"plan": report.plan, "ships": ships}
+        lines |= {"latency": latency, "next": advice}
+        if report.precision:
+            lines["precision"] = precision_lines(report.precision)
         original = report.original and vars(report.original)
         print(json.dumps({**lines, "original": original, "files": files}, indent=1))
         return
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
-    print("\n".join(filter(None, [ships, latency, agreement_line(report), *wrote])))
+    precision = precision_lines(report.precision) if report.precision else []
+    print("\n".join(filter(None, [ships, latency, *precision, agreement_line(report), *wrote])))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.
         why = f"why: collage explain {library}" if report.functions else ""

@@ -28,6 +28,7 @@ from .explanation import (
 )
 from .facts import FAR, doubt, head_lines, sum_remark, times_alike
 from .net import Difference, PlanParts
+from .precision import layer_lines, precision_lines
 from .record import Report
 
 # From here on a plan takes so many times as long, and not so many percent longer.
@@ -93,7 +94,7 @@ def explain(
     told = {row.name for row in measured.plans} if plan == ships else {plan, ships}
     with_places = names if decided in names else set()
     return Explanation(
-        head=(*head_lines(report)[:2], *_before(report, measured)),
+        head=(*head_lines(report)[:2], *_before(report, measured), *_precisions(report)),
         doubt=doubt(measured),
         ships=ships,
         plan=plan,
@@ -174,6 +175,11 @@ def _before(report: Report, measured: Report) -> list[str]:
         "A replay measures nothing. What follows was measured when that was decided, and plan "
         f"{measured.plan} shipped. {head_lines(measured)[1]}"
     ]
+
+
+def _precisions(report: Report) -> list[str]:
+    told = report.precision
+    return [*precision_lines(told), *layer_lines(told)] if told else []
 
 
 def _second(report: Report, others: set[str]) -> str | None:

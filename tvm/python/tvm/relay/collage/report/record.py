@@ -20,6 +20,7 @@ from ..files.records import RecordError, described, read, to_json
 from ..options.named import option
 from ..plans.placement.seen import SeenPlans
 from ..views.function_report import ChargedTransition, CostsAsked, FunctionGraph, Unplaced
+from .precision import Precisions
 
 _COUNT = {"minimum": 0}
 
@@ -269,6 +270,9 @@ class Report:
     graph_search: PlanSearch | None = described(
         "what the search of whole plans tried; null without one", default=None
     )
+    precision: Precisions | None = described(
+        "which layers are in 8 bits, and why; null where nobody chose", default=None
+    )
     tensors: dict[str, Any] = _mapping(
         "name, shape and type of what it takes (inputs) and gives (outputs)"
     )
@@ -318,6 +322,7 @@ class Report:
             functions=source.functions,
             elsewhere=source.elsewhere,
             placements=source.placements,
+            precision=source.precision,
             colours={**self.colours, **source.colours},
             decision=source.decision or measured,
         )

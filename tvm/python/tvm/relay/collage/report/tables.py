@@ -31,6 +31,7 @@ from .facts import (
     tried_text,
 )
 from .net import Part
+from .precision import precision_lines
 from .record import PartGroup, PlanSearch, Report, SearchedFunction, WantedCosts
 
 # Rows of one table at most; the JSON has them all.
@@ -72,6 +73,8 @@ def print_report(report: Report, console: Console | None = None, details: bool =
     limits, time spent."""
     console = console or make_console()
     for line in head_lines(report):
+        console.print(line, highlight=False, markup=False)
+    for line in precision_lines(report.precision) if report.precision else ():
         console.print(line, highlight=False, markup=False)
     if not details:
         return

@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The precisions of layers that save most within an error, and the front of such choices.
+
+Each layer has, by precision, the seconds that it saves and the squared error that it brings.
+Squared errors of layers add up to first order (arXiv 2505.13060), so a choice is an integer program
+with one constraint on them, which HiGHS solves exactly. Short floats are another backend's, so that
+a change from or to them between neighbours is charged.
+Assumption: layers neither save nor err together; who asks measures the error of each choice whole,
+and builds a few of them.
+Test: precision/test_choice.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from .layers import INT8
+
+# Limits of squared errors, evenly spread by their logarithms.
+_POINTS = 12
+# A layer whose error is so much smaller than the mean one has no limit of its own.
+_SMALL_SHARE = 1e-3
+# Of one program, and how far the best that is known then may be off.
+_SECONDS, _GAP = 5.0, 1e-4
+
+
+class LayerGain(NamedTuple):
+    """The price and the gain of a layer in another precision than float32."""
+
+    seconds: float  # that it saves; less than 0 where it costs
+    square_error: float
+
+
+# By layer, in the model's order, and by precision.
+Gains = Mapping[str, Mapping[str, LayerGain]]
+
+
+class Choice(NamedTuple):
+    """A precision for some layers; the others stay in float32."""
+
+    precisions: Mapping[str, str]  # by layer
+    seconds: float  # that they save, less what changes between neighbours cost
+    square_error: float  # the sum over them
+
+    def of(self, precision: str) -> frozenset[str]:
+        """Return the layers in that precision."""
+        return frozenset(name for name, each in self.precisions.items() if each == precision)
+
+
+def choose(gains: Gains, most: float, border: float = 0.0) -> Choice:
+    """Return the choice that saves most with a squared error of at most that. border: seconds of a
+    change between short floats and others from one layer to the next."""
+    columns = [
+        (index, name, precision, gain)
+        for index, (name, each) in enumerate(gains.items())
+        for precision, gain in each.items()
+        if gain.square_error <= most and math.isfinite(gain.seconds)
+    ]
+    if not any(gain.seconds > 0 for *_, gain in columns):
+        return Choice({}, 0.0, 0.0)
+    found = _solved(columns, len(gains), most, border=border)
+    precisions = {name: p for (_, name, p, _), is_in in zip(columns, found, strict=True) if is_in}
+    return _priced(precisions, gains, border)
+
+
+def front(gains: Gains, border: float = 0.0) -> list[Choice]:
+    """Return choices by rising errors, each of which saves more than those before it; the last one
+    has no limit of its error."""
+    every = _without_limit(gains, border)
+    if not every.precisions:
+        return []
+    errors = [gains[name][p].square_error for name, p in every.precisions.items()]
+    least = max(min(errors), _SMALL_SHARE * sum(errors) / len(errors))
+    limits: list[float] = []
+    if every.square_error > least:
+        limits = np.geomspace(least, every.square_error, _POINTS)[:-1].tolist()
+    found: list[Choice] = []
+    for choice in [*(choose(gains, limit, border) for limit in limits), every]:
+        if choice.precisions and choice.seconds > (found[-1].seconds if found else 0.0):
+            found.append(choice)
+    return found
+
+
+def _without_limit(gains: Gains, border: float) -> Choice:
+    """Return the choice without a limit, of what has a finite error."""
+    errors = [g.square_error for each in gains.values() for g in each.values()]
+    return choose(gains, sum(filter(math.isfinite, errors)), border)
+
+
+def _priced(precisions: Mapping[str, str], gains: Gains, border: float) -> Choice:
+    chosen = [gains[name][precision] for name, precision in precisions.items()]
+    shorts = [precisions.get(name, INT8) not in ("", INT8) for name in gains]
+    changes = sum(a != b for a, b in zip(shorts, shorts[1:], strict=False))
+    seconds = sum(gain.seconds for gain in chosen) - border * changes
+    return Choice(precisions, seconds, sum(gain.square_error for gain in chosen))
+
+
+def _solved(columns: list, layers: int, most: float, border: float) -> list[bool]:
+    """Return which columns (layer, its name, precision, gain) are chosen."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # which costs as much as all else
+    from scipy.sparse import lil_array
+
+    count, changes = len(columns), layers - 1 if border > 0 else 0
+    seconds = np.array([gain.seconds for *_, gain in columns])
+    scale = np.abs(seconds).max()  # numbers near one: the solver's tolerances are absolute
+    prices = np.concatenate([-seconds / scale, np.full(changes, border / scale)])
+    # The errors together, one precision a layer, and each change above both differences.
+    rows = lil_array((1 + layers + 2 * changes, count + changes))
+    upper = np.concatenate([np.ones(1 + layers), np.zeros(2 * changes)])
+    for place, (layer, _, precision, gain) in enumerate(columns):
+        rows[0, place] = gain.square_error / (most or 1.0)
+        rows[1 + layer, place] = 1.0
+        if not changes or precision == INT8:
+            continue
+        for change, sign in ((layer, 1.0), (layer - 1, -1.0)):
+            if 0 <= change < changes:
+                rows[1 + layers + 2 * change, place] = sign
+                rows[2 + layers + 2 * change, place] = -sign
+    for change in range(changes):
+        rows[1 + layers + 2 * change, count + change] = -1.0
+        rows[2 + layers + 2 * change, count + change] = -1.0
+    found = milp(
+        prices,
+        constraints=LinearConstraint(rows.tocsr(), ub=upper),
+        integrality=np.concatenate([np.ones(count), np.zeros(changes)]),
+        bounds=Bounds(0, 1),
+        options={"time_limit": _SECONDS, "mip_rel_gap": _GAP},
+    )
+    if found.x is None:
+        return [False] * count
+    return [value > 0.5 for value in found.x[:count]]

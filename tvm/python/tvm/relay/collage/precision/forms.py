@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Forms of a model, each placed and built as any module is, and compared by the user's metric.
+
+A form is the model in one choice of precisions. Test: precision/test_place.py.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import logging
+import math
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from tvm.target import Target
+
+from ..backends.accuracy import without_traders
+from ..errors import MachineError, ModelError
+from ..exec.arrays import load_arrays, save_arrays
+from ..exec.process import ask_own
+from ..exec.reply import Unsupported
+from ..exec.resolve import call_of
+from ..importer.onnx import from_onnx
+from ..measure.race.comparison import Comparison, OutputMetric, RightOutputs, compared
+from ..measure.race.race import Contestant, RaceOptions
+from ..measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Enough
+from ..messages.progress import one_step, steps, waiting
+from ..optimizer import optimize
+from ..options import CollageOptions
+from ..plans.graph_search.guard import CLEARLY_SLOWER, TIMED_SECONDS, choose
+from ..plans.original.runtimes import run_original
+from ..result import Result
+from .calibration import Samples, by_sample, stacked
+from .layer_times import nodes_kept
+from .metrics import Arrays, Metric
+
+# The metric alone judges a form.
+_ANY_ERROR = 1.0
+_SECONDS = 600.0
+# A form takes at most this share of the time that is left, so that others have some.
+_SHARE, _LEAST_SECONDS = 0.5, 1.0
+_logger = logging.getLogger(__name__)
+
+
+class Form(NamedTuple):
+    """The model in a choice of precisions, placed and built."""
+
+    name: str
+    result: Result
+    library: str  # its file
+    precisions: Mapping[str, str]  # by layer, for those that are not in float32
+    model: onnx.ModelProto
+
+
+class Forms:
+    """The builder of forms of one model, which compares them on samples."""
+
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        targets: Sequence[Target],
+        options: CollageOptions,
+        *,
+        metric: Metric,
+        shapes: Mapping[str, Sequence[int]],
+        build_options: Mapping[str, Any],
+        folder: str,
+    ) -> None:
+        self._model, self._targets, self._options = model, targets, options
+        self._metric, self._shapes, self.folder = metric, shapes, folder
+        self._build_options = dict(build_options)
+        self._ends = time.monotonic() + (options.time_limit or math.inf)
+        # An earlier decision has no profiles, by which seconds of layers are known.
+        self._inner = dataclasses.replace(options, calibration="", report="", reuse_decision=False)
+
+    def imported(self, model: onnx.ModelProto) -> Any:
+        """Return the module of the model, or of another form of it."""
+        return from_onnx(model, dict(self._shapes))[0]
+
+    def is_time_up(self) -> bool:
+        return time.monotonic() >= self._ends
+
+    def place(
+        self,
+        name: str,
+        model: onnx.ModelProto,
+        sample: Mapping[str, np.ndarray],
+        precisions: Mapping[str, str] | None = None,
+        *,
+        is_exact: bool = False,
+        order: Sequence[str] = (),
+    ) -> Form:
+        """Place and build a model whose layers have these precisions, the others float32; whole
+        plans run on the sample. `order`: the layers as a module has them, where backends that
+        trade accuracy may take some alone. Errors are those of `optimize`."""
+        _logger.info("precision %s", name)
+        targets = list(self._targets)
+        if is_exact:
+            targets = [targets[0], *without_traders(targets[1:])]
+        with one_step("importing", f"the model in {name}", self._options.progress):
+            mod = self.imported(model)
+        left = self._ends - time.monotonic()
+        limit = 0.0 if math.isinf(left) else max(_LEAST_SECONDS, _SHARE * left)
+        result = optimize(
+            mod,
+            None,
+            targets,
+            dataclasses.replace(
+                self._inner,
+                accuracy_budget=0.0 if is_exact else _ANY_ERROR,
+                time_limit=limit,
+            ),
+            build_options=self._build_options,
+            sample_inputs=sample,
+            original=model,
+            kept=functools.partial(nodes_kept, order, precisions or {}) if order else None,
+        )
+        library = os.path.join(self.folder, f"{len(os.listdir(self.folder))}.so")
+        result.save_library(library)
+        return Form(name, result, library, precisions or {}, model)
+
+    def right_outputs(self, samples: Samples, name: str) -> list[Arrays]:
+        """Return what the model gives for samples in float32, as its own runtime computes it; the
+        samples and these stay in files of that name. ModelError where it does not run."""
+        model, inputs, outputs = (self._file(name, end) for end in ("onnx", "npz", "right.npz"))
+        onnx.save(self._model, model)
+        save_arrays(inputs, stacked(samples))
+        call = call_of(run_original, model=model, inputs=inputs, outputs=outputs, sets=len(samples))
+        try:
+            ask_own("its runtime cannot run it", _SECONDS, {"call": call})
+        except Unsupported as error:
+            raise ModelError(f"the model cannot be compared: {error}") from None
+        return by_sample(list(load_arrays(outputs).values()), len(samples))
+
+    def error_of(self, form: Form, name: str, right: list[Arrays]) -> float:
+        """Return the error of a form on the samples of that name; infinite where it fails."""
+        contestant = self._contestant(form, name, len(right))
+        file = self._file("own", "npz")
+        opening = {"factory": contestant.factory, "arguments": dict(contestant.arguments)}
+        commands: dict[str, dict[str, Any]] = {"open": opening, "outputs": {"file": file}}
+        try:
+            ask_own("it does not run", _SECONDS, commands)
+        except Unsupported as error:
+            _logger.warning("precision %s: %s", form.name, error)
+            return math.inf
+        return self._metric.error(by_sample(list(load_arrays(file).values()), len(right)), right)
+
+    def compared(
+        self, forms: Sequence[Form], name: str, right: list[Arrays]
+    ) -> tuple[str, list[Comparison]]:
+        """Compare forms on the samples of that name in turns; return the fastest within the budget,
+        with what each did. The first one is in float32 and not judged."""
+        count, budget = len(right), self._options.accuracy_budget
+
+        def error(outputs: Sequence[np.ndarray], _: Sequence[np.ndarray]) -> float:
+            return self._metric.error(by_sample(outputs, count), right)
+
+        options = self._options.guarding
+        names = [each.name for each in forms]
+        with steps("comparing", self._options.progress, is_open=True) as on_step:
+            race = RaceOptions(
+                rounds=options.rounds,
+                enough=Enough(ROUNDS_BEFORE_GIVING_UP, options.seconds),
+                early_end=CLEARLY_SLOWER,
+                timed_seconds=TIMED_SECONDS,
+                on_round=lambda done, goal: on_step("precisions", done, goal),
+                on_wait=waiting(on_step, 0, options.rounds),
+            )
+            judged = RightOutputs(
+                rtol={each: math.inf if each == names[0] else budget for each in names},
+                truth=self._file(name, "right.npz"),
+                metric=OutputMetric(self._metric.name, error),
+            )
+            contestants = [self._contestant(each, name, count) for each in forms]
+            found = compared(contestants, judged, race)
+        try:
+            return choose(found, names), found
+        except RuntimeError as failed:
+            raise MachineError(str(failed)) from None
+
+    def _contestant(self, form: Form, name: str, count: int) -> Contestant:
+        called = self._build_options.get("mod_name", "default")
+        return Contestant.of_library(
+            form.name,
+            form.library,
+            self._file(name, "npz"),
+            mod_name=called,
+            sets=count,
+            timed=1,
+        )
+
+    def _file(self, name: str, end: str) -> str:
+        return os.path.join(self.folder, f"{name}.{end}")

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Errors of choices of precisions, each by one run of the model with switches for each layer: it
+computes in float32 what bytes and short floats hold, so that nothing is built.
+Test: precision/test_layer_errors.py.
+
+Assumption: what a library rounds otherwise within a byte's step is small beside the step; the final
+check measures what is built.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ..errors import ModelError
+from ..exec.arrays import load_arrays, save_arrays, sets_of
+from ..exec.process import ask_own
+from ..exec.reply import Unsupported
+from ..exec.resolve import call_of
+from ..ops.onnx_session import session_of
+from .calibration import Samples, by_sample, stacked
+from .layers import Quantised
+from .metrics import Arrays, square_error
+
+# Samples are left out where all choices on all of them would take longer.
+_BUDGET_SECONDS, _SECONDS = 20.0, 1800.0
+
+
+class Switchboard:
+    """A quantised model with its switches in a file, and samples; runs in processes of its own."""
+
+    def __init__(
+        self, quantised: Quantised, samples: Samples, folder: str, short: str = ""
+    ) -> None:
+        """`short`: the short floats that layers may have beside 8 bits (layers.SHORT_FLOATS)."""
+        self._quantised, self._count, self._folder = quantised, len(samples), folder
+        self._short = short
+        model, self._switches = quantised.switched(short)
+        self._model = os.path.join(folder, "switched.onnx")
+        self._samples = os.path.join(folder, "errors.npz")
+        onnx.save(model, self._model)
+        save_arrays(self._samples, stacked(samples))
+
+    def square_errors(self, choices: Sequence[Mapping[str, str]]) -> list[float]:
+        """Return the mean over samples of the relative squared error of each choice of precisions
+        by layer, the others being in float32. ModelError where the model does not run."""
+        found: list[float] = self._ask(choices, outputs="")
+        return found
+
+    def outputs(self, choice: Mapping[str, str]) -> list[Arrays]:
+        """Return the outputs of a choice, sample by sample; ModelError as above. Those of several
+        choices may be more than memory holds."""
+        file = os.path.join(self._folder, "outputs.npz")
+        self._ask([choice], outputs=file)
+        return by_sample(list(load_arrays(file).values()), self._count)
+
+    def _ask(self, choices: Sequence[Mapping[str, str]], outputs: str) -> Any:
+        states = [self._quantised.states(choice, self._short) for choice in choices]
+        call = call_of(
+            run_switched,
+            model=self._model,
+            samples=self._samples,
+            count=self._count,
+            switches=self._switches,
+            states=states,
+            outputs=outputs,
+        )
+        try:
+            return ask_own("its layers cannot be judged", _SECONDS, {"call": call})
+        except Unsupported as error:
+            raise ModelError(str(error)) from None
+
+
+def run_switched(
+    model: str,
+    samples: str,
+    count: int,
+    switches: Sequence[str],
+    states: Sequence[Sequence[bool]],
+    outputs: str,
+) -> list[float]:
+    """Run a model's file in a worker with each state of its switches, on the samples that are
+    stacked in an .npz file.
+
+    Returns the mean relative squared error of each state beside all switches being off; or, where
+    `outputs` names a file, writes all outputs there, sample by sample.
+    """
+    session = session_of(model, is_optimized=True)
+    rows = sets_of(load_arrays(samples), count)
+
+    def run(row: dict[str, np.ndarray], state: Sequence[bool]) -> list[np.ndarray]:
+        flags = zip(switches, map(np.array, state), strict=True)
+        found: list[np.ndarray] = session.run(None, {**row, **dict(flags)})
+        return found
+
+    if outputs:
+        found = [array for state in states for row in rows for array in run(row, state)]
+        save_arrays(outputs, {f"output_{i}": array for i, array in enumerate(found)})
+        return []
+    off = [False] * len(switches)
+    run(rows[0], off)
+    began = time.perf_counter()
+    right = [run(rows[0], off)]
+    seconds = max(time.perf_counter() - began, 1e-6)
+    rows = rows[: max(1, int(_BUDGET_SECONDS / (seconds * max(1, len(states)))))]
+    right += [run(row, off) for row in rows[1:]]
+
+    def error(state: Sequence[bool]) -> float:
+        found = [run(row, state) for row in rows]
+        pairs = zip(found, right, strict=True)
+        return statistics.fmean(
+            sum(square_error(a, b) for a, b in zip(own, true, strict=True)) for own, true in pairs
+        )
+
+    return [error(state) for state in states]

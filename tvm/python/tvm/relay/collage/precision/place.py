@@ -1,0 +1,392 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Backend and precision of every part: least time within an error that the user allows.
+
+The model is placed in float, where a backend trades accuracy with that one too, with all layers in
+8 bits, and with the precision for each layer that saves most within the budget. What was built
+(forms.py) is compared on samples that nothing was chosen by, and the fastest within the budget
+ships. Test: precision/test_place.py. Docs: docs/precision.md.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import math
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import onnx
+
+from ..backends.accuracy import traders_in, without_traders
+from ..backends.targets import GivenTargets, available_targets, parse_targets
+from ..errors import CollageError, ModelError, OptionError
+from ..exec.launch import make_scratch
+from ..files.text import check_report_path, write_report
+from ..importer.whole import load_onnx
+from ..measure.race.comparison import Comparison, compare_plans
+from ..messages.progress import one_step
+from ..options import CollageOptions
+from ..options.named import option
+from ..report.precision import FLOAT32, FrontPoint, LayerPrecision, PlacedLayer, Precisions
+from ..result import Result
+from .calibration import Calibration, load_calibration, stacked
+from .choice import Choice, LayerGain, front
+from .forms import Form, Forms
+from .layer_errors import Switchboard
+from .layer_times import border_seconds, layers_in_order, precisions_of, saved_by_layer
+from .layers import INT8, SHORT_FLOATS, Quantised, is_quantised
+from .metrics import Arrays, Metric, find_metric
+from .quantiser import check_installed, quantise
+
+MIXED = "mixed"
+# Other samples err otherwise: what is within this share of the budget is taken to be within it.
+_MARGIN = 0.9
+# A choice is built where it saves so much more than all that is built already.
+_WORTH_A_BUILD = 0.01
+# Choices that turn out to be over the budget are followed by smaller ones, so many times.
+_MOST_MIXES = 3
+# What protobuf holds in one message is twice as much, and the model with switches has both forms.
+_MOST_BYTES = 1 << 30
+_ERRORS, _CHECK = "errors", "check"  # of files
+_logger = logging.getLogger(__name__)
+
+
+def optimize_precision(
+    model: str | os.PathLike | onnx.ModelProto,
+    targets: GivenTargets = None,
+    options: CollageOptions | None = None,
+    *,
+    calibration: Any = None,
+    metric: Any = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    build_options: dict[str, Any] | None = None,
+) -> Result:
+    """Place every part of an ONNX model in the precision and on the target where it was measured
+    fastest, with outputs within the option `accuracy_budget`.
+
+    `calibration`: real inputs, a few dozen: an .npz file, arrays by input name, or an iterable of
+    samples (calibration.load_calibration); by default the file of the option of that name.
+    `metric`: max, rms, argmax, "module:function", or a function of outputs and those of float32,
+    both arrays by name, that returns the error of a sample; by default the option of that name.
+    `targets`, `options` and `build_options`: as `optimize` takes them. `shapes`: of inputs that the
+    model leaves open; by default those of the samples.
+
+    Returns the result of what ships: `result.precision` says which layers are in 8 bits, and
+    `result.model` is the ONNX model with these. OptionError for samples, a metric or a budget that
+    cannot be used; else the errors of `optimize`.
+    """
+    options = options or CollageOptions.current()
+    _check_options(options)
+    check_report_path(options.report)
+    check_installed()
+    loaded = model if isinstance(model, onnx.ModelProto) else load_onnx(model)
+    if loaded.ByteSize() > _MOST_BYTES:
+        raise ModelError(
+            f"it has more than {_MOST_BYTES >> 20} MiB, and precisions are chosen for smaller "
+            "models: leave out " + option("calibration")
+        )
+    samples = load_calibration(options.calibration if calibration is None else calibration, loaded)
+    own = {name: list(array.shape[1:]) for name, array in stacked(samples).items()}
+    _check_shapes(own, shapes or {})
+    found = find_metric(
+        options.metric if metric is None else metric, [value.name for value in loaded.graph.output]
+    )
+    given = available_targets(options.accuracy_budget) if targets is None else targets
+    with make_scratch() as folder:
+        forms = Forms(
+            loaded,
+            parse_targets(given).all,
+            options,
+            metric=found,
+            shapes=own,
+            build_options=build_options or {},
+            folder=folder,
+        )
+        traders = without_traders(parse_targets(given).external) != parse_targets(given).external
+        search = _Search(loaded, forms, options, Calibration.of(samples), found, traders)
+        result = search.run()
+    write_report(result, options.report)
+    return result
+
+
+def _check_options(options: CollageOptions) -> None:
+    """OptionError for options that do not go with samples."""
+    calibration = option("calibration")
+    if not options.accuracy_budget:
+        raise OptionError(
+            calibration
+            + " is for choosing precisions within an error: set "
+            + option("accuracy_budget")
+            + " to the largest one that you accept, e.g. 0.01"
+        )
+    if options.devices.tracker:
+        raise OptionError(
+            calibration
+            + " measures errors on this machine, and "
+            + option("rpc_tracker")
+            + " has plans measured on others: leave one of them out"
+        )
+    if options.placement:
+        raise OptionError(
+            calibration
+            + " makes a decision, and "
+            + option("placement")
+            + " replays one: leave one of them out"
+        )
+
+
+def _check_shapes(own: Mapping[str, list[int]], shapes: Mapping[str, Sequence[int]]) -> None:
+    """OptionError for sizes that differ from those of the samples."""
+    for name, sizes in shapes.items():
+        if name in own and list(map(int, sizes)) != own[name]:
+            raise OptionError(
+                option("calibration")
+                + f": samples of input {name!r} have shape {tuple(own[name])}, and "
+                f"{tuple(sizes)} is asked for: give samples of that shape"
+            )
+
+
+class _Judged(NamedTuple):
+    """A form with its error on the samples for errors."""
+
+    form: Form
+    error: float
+
+
+class _Gains(NamedTuple):
+    """The gains of each layer by precision, in order, and whether their seconds are known."""
+
+    by_layer: dict[str, dict[str, LayerGain]]
+    is_timed: bool
+
+    def seconds(self, precision: str) -> float:
+        """Return what all layers together save in a precision."""
+        return sum(each[precision].seconds for each in self.by_layer.values() if precision in each)
+
+
+class _Search:
+    def __init__(
+        self,
+        model: onnx.ModelProto,
+        forms: Forms,
+        options: CollageOptions,
+        samples: Calibration,
+        metric: Metric,
+        has_traders: bool,
+    ) -> None:
+        self._model, self._forms, self._options = model, forms, options
+        self._samples, self._metric, self._has_traders = samples, metric, has_traders
+        self._right: list[Arrays] = []
+        self._judged: list[_Judged] = []  # those that compete
+        self._left_out: dict[str, str] = {}
+        self._order: list[str] = []  # layers as modules have them
+        self._layers: tuple[PlacedLayer, ...] = ()
+        self._front: tuple[FrontPoint, ...] = ()
+
+    def run(self) -> Result:
+        """Build and compare; return the result of what ships. Whoever interrupts it once float32 is
+        built has what there is compared."""
+        self._right = self._forms.right_outputs(self._samples.errors, _ERRORS)
+        self._metric.check(self._right)
+        plain = self._place(FLOAT32, self._model, is_exact=True)
+        self._judged.append(_Judged(plain, 0.0))
+        try:
+            self._add_others(plain)
+        except KeyboardInterrupt:
+            _logger.warning("interrupted: what is built by now is compared")
+        forms = [each.form for each in self._judged]
+        right = self._forms.right_outputs(self._samples.check, _CHECK)
+        return self._result(*self._forms.compared(forms, _CHECK, right))
+
+    def _add_others(self, plain: Form) -> None:
+        traded = None
+        if self._has_traders:
+            with self._leaving_out("float"):
+                traded = self._place_with_traders()
+        if is_quantised(self._model):
+            self._left_out[INT8] = "the model is quantised already"
+        elif self._has_time(INT8):
+            with self._leaving_out(INT8):
+                self._choose_precisions(plain, traded)
+
+    def _has_time(self, name: str) -> bool:
+        if self._forms.is_time_up():
+            self._left_out[name] = option("time_limit") + " leaves no time for it"
+            return False
+        return True
+
+    def _leaving_out(self, name: str) -> _LeavingOut:
+        return _LeavingOut(self._left_out, name)
+
+    def _place(self, name: str, model: onnx.ModelProto, *given: Any, **more: Any) -> Form:
+        return self._forms.place(name, model, self._samples.errors[0], *given, **more)
+
+    def _keep_if_within(self, form: Form) -> bool:
+        """Have a form compete, unless its error is over the budget."""
+        error = self._forms.error_of(form, _ERRORS, self._right)
+        if error <= self._options.accuracy_budget:
+            self._judged.append(_Judged(form, error))
+            self._left_out.pop(form.name, None)
+            return True
+        over = f"its error is {error:.2%}, over the budget"
+        self._left_out[form.name] = over if math.isfinite(error) else "it does not run"
+        return False
+
+    # --- forms ------------------------------------------------------------------------------------
+
+    def _place_with_traders(self) -> Form | None:
+        """Build the model with the backends that trade accuracy; None where none of them wins."""
+        found = self._place("float", self._model)
+        kinds = ", ".join(sorted(set(traders_in(found.result.mod).values())))
+        if not kinds:
+            return None
+        found = found._replace(name=f"traded for {kinds}" if kinds in (INT8, MIXED) else kinds)
+        self._keep_if_within(found)
+        return found
+
+    def _choose_precisions(self, plain: Form, traded: Form | None) -> None:
+        """Quantise, and build all of it and the best choice of precisions within the budget."""
+        with one_step("quantising", "by samples", self._options.progress):
+            files = quantise(self._model, self._samples.ranges, self._forms.folder)
+            simple, all_of_it = onnx.load(files.simple), onnx.load(files.quantised)
+            quantised = Quantised(simple, all_of_it)
+        names = [layer.name for layer in quantised.layers]
+        if not names:
+            raise ModelError("it has no layer that can be in 8 bits")
+        short = traded.name if traded and traded.name in SHORT_FLOATS else ""
+        board = Switchboard(quantised, self._samples.errors, self._forms.folder, short)
+        kinds = [INT8, short] if short else [INT8]
+        with one_step("judging", f"{len(names)} layers", self._options.progress):
+            errors = iter(board.square_errors([{n: kind} for kind in kinds for n in names]))
+        squares = {kind: {name: next(errors) for name in names} for kind in kinds}
+        self._order = layers_in_order(self._forms.imported(simple))
+        if not self._has_time(INT8):
+            return
+        whole = self._place(INT8, all_of_it, dict.fromkeys(names, INT8))
+        self._keep_if_within(whole)
+        built = {INT8: whole, **({short: traded} if short and traded else {})}
+        gains = self._gains(plain, built, squares)
+        border = border_seconds(traded.result) if traded and gains.is_timed else 0.0
+        self._tell_layers(quantised, gains)
+        fitting = self._fitting(front(gains.by_layer, border), board, gains)
+        if self._has_time(MIXED):
+            with self._leaving_out(MIXED):
+                self._mix(quantised, [c for c in fitting if len(c.of(INT8)) < len(names)], gains)
+
+    def _gains(
+        self,
+        plain: Form,
+        built: Mapping[str, Form],
+        squares: Mapping[str, Mapping[str, float]],
+    ) -> _Gains:
+        """Return the gains by layer; where profiles do not tell seconds, all save the same."""
+        known = {
+            kind: saved_by_layer(self._order, plain.result, form.result)
+            for kind, form in built.items()
+        }
+        is_timed = all(saved is not None for saved in known.values())
+        names = list(squares[INT8])
+        gains: dict[str, dict[str, LayerGain]] = {name: {} for name in names}
+        for kind, saved in known.items():
+            for name in names:
+                seconds = (saved or {}).get(name, 0.0) if is_timed else 1.0
+                gains[name][kind] = LayerGain(seconds, squares[kind][name])
+        return _Gains(gains, is_timed)
+
+    def _fitting(
+        self, choices: Sequence[Choice], board: Switchboard, gains: _Gains
+    ) -> list[Choice]:
+        """Return the choices that are within the budget, all layers of each together, the one that
+        saves most first; and keep them all for the report."""
+        fitting, points = [], []
+        for choice in choices:
+            with one_step("judging", f"{len(choices)} choices of them", self._options.progress):
+                error = self._metric.error(board.outputs(choice.precisions), self._right)
+            if error <= _MARGIN * self._options.accuracy_budget:
+                fitting.append(choice)
+            points.append(
+                FrontPoint(
+                    dict(Counter(choice.precisions.values())),
+                    choice.seconds if gains.is_timed else None,
+                    choice.square_error**0.5,
+                    error if math.isfinite(error) else None,
+                )
+            )
+        self._front = tuple(points)
+        return sorted(fitting, key=lambda choice: -choice.seconds)
+
+    def _mix(self, quantised: Quantised, fitting: Sequence[Choice], gains: _Gains) -> None:
+        """Build the choice that saves most, and more than what is built surely within the budget;
+        where it is over the budget as it is built, the next one."""
+        sure = [
+            gains.seconds(each.form.name)
+            for each in self._judged[1:]
+            if each.error <= _MARGIN * self._options.accuracy_budget
+        ]
+        least = (1 + _WORTH_A_BUILD) * max([0.0, *sure]) if gains.is_timed else 0.0
+        worth = [choice for choice in fitting if choice.seconds > least]
+        if not worth:
+            self._left_out[MIXED] = "no choice of layers saves more within the budget"
+        for choice in worth[:_MOST_MIXES]:
+            model = quantised.model_with(choice.of(INT8))
+            found = self._place(MIXED, model, choice.precisions, order=self._order)
+            if self._keep_if_within(found) or not self._has_time(MIXED):
+                return
+
+    # --- the report -------------------------------------------------------------------------------
+
+    def _tell_layers(self, quantised: Quantised, gains: _Gains) -> None:
+        def others(name: str) -> Iterator[LayerPrecision]:
+            for kind, each in gains.by_layer[name].items():
+                error = each.square_error**0.5
+                yield LayerPrecision(
+                    kind,
+                    each.seconds if gains.is_timed else None,
+                    error if math.isfinite(error) else None,
+                )
+
+        self._layers = tuple(
+            PlacedLayer(layer.name, layer.op, FLOAT32, tuple(others(layer.name)))
+            for layer in quantised.layers
+        )
+
+    def _result(self, winner: str, found: list[Comparison]) -> Result:
+        ships = next(each.form for each in self._judged if each.form.name == winner)
+        precisions = precisions_of(ships.result, self._order, ships.precisions)
+        told = Precisions(
+            metric=self._metric.name,
+            budget=self._options.accuracy_budget,
+            samples={name: len(rows) for name, rows in self._samples._asdict().items()},
+            plans=compare_plans(found, (), winner),
+            layers=tuple(
+                dataclasses.replace(each, precision=precisions.get(each.name, FLOAT32))
+                for each in self._layers
+            ),
+            front=self._front,
+            left_out=dict(self._left_out),
+        )
+        # A form's own original is that form: what it agrees with is no news.
+        original = ships.result.original if ships.model is self._model else None
+        return dataclasses.replace(
+            ships.result, precision=told, model=ships.model, original=original
+        )
+
+
+class _LeavingOut:
+    """Notes why something is left out where the block fails by a reason that a user can read: what
+    was built before competes."""
+
+    def __init__(self, left_out: dict[str, str], name: str) -> None:
+        self._left_out, self._name = left_out, name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> bool:
+        if not isinstance(error, CollageError):
+            return False
+        _logger.warning("precision %s is left out: %s", self._name, error)
+        self._left_out[self._name] = str(error)
+        return True

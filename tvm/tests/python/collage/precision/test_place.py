@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Precisions of a small net, placed, built and compared: within the budget something ships whose
+error is that of what was built; and what a user may get wrong."""
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from onnx_nets import conv_net
+from tvm.relay import collage
+from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.precision import place
+from tvm.relay.collage.report import read_report
+
+FAST = {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 1.0, "effort": "quick"}
+TARGETS = ["llvm", "dnnl"]
+RNG = np.random.default_rng(4)
+SAMPLES = [RNG.standard_normal((1, 3, 16, 16)).astype("float32") for _ in range(8)]
+
+
+def options(**values):
+    return CollageOptions(progress="quiet", **{**FAST, "accuracy_budget": 0.5, **values})
+
+
+@pytest.fixture(scope="module")
+def placed(tmp_path_factory):
+    """Whatever is the fastest of some microseconds ships."""
+    store = str(tmp_path_factory.mktemp("store") / "costs.db")
+    model = conv_net()
+    named = {"mod_name": "mine"}
+    found = collage.optimize_precision(
+        model, TARGETS, options(store=store), calibration=SAMPLES, build_options=named
+    )
+    return model, found, store
+
+
+def test_float_and_8_bits_are_compared_on_samples_of_their_own(placed):
+    told = placed[1].precision
+    rows = {row.name: row for row in told.plans}
+    assert {"float32", "int8"} <= rows.keys()
+    assert rows["float32"].output_error < 1e-4 < rows["int8"].output_error < told.budget
+    assert told.samples == {"ranges": 4, "errors": 2, "check": 2}
+    assert all(row.seconds for row in told.plans)
+
+
+def test_each_layer_is_told_with_its_error_alone(placed):
+    told = placed[1].precision
+    assert [layer.op for layer in told.layers] == ["Conv", "Conv", "Gemm"]
+    for layer in told.layers:
+        (other,) = layer.others
+        assert other.precision == "int8" and 0 < other.error < 0.5
+        assert layer.precision in ("int8", "float32")
+    assert all(point.error is not None for point in told.front)
+
+
+def test_what_ships_computes_what_its_model_does(placed):
+    found = placed[1]
+    session = onnxruntime.InferenceSession(found.model.SerializeToString())
+    (right,) = session.run(None, {"x": SAMPLES[0]})
+    (own,) = found.runner()({"x": SAMPLES[0]})
+    assert np.abs(own - right).max() < 0.1 * np.abs(right).max()
+
+
+def test_the_report_and_the_models_file_keep_the_choice(placed, tmp_path):
+    found = placed[1]
+    again = read_report(json.loads(json.dumps(found.to_json())), "report.json")
+    assert again.precision == found.precision
+    file = tmp_path / "model.onnx"
+    found.save_model(file)
+    onnx.checker.check_model(onnx.load(file))
+
+
+def test_over_the_budget_float_ships(placed):
+    model, _, store = placed
+    tight = options(accuracy_budget=1e-7, store=store)
+    found = collage.optimize_precision(model, TARGETS, tight, calibration=SAMPLES, metric="rms")
+    told = found.precision
+    assert told.chosen.name == "float32" and [row.name for row in told.plans] == ["float32"]
+    assert told.left_out["int8"].endswith("over the budget") and told.metric == "rms"
+    assert {layer.precision for layer in told.layers} == {"float32"}
+
+
+def test_a_model_that_cannot_be_quantised_stays_in_float(monkeypatch, placed, caplog):
+    def refuse(*_):
+        raise collage.ModelError("it cannot be quantised: no")
+
+    monkeypatch.setattr(place, "quantise", refuse)
+    given = options(store=placed[2])
+    found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
+    assert found.precision.left_out == {"int8": "it cannot be quantised: no"}
+    assert found.precision.chosen.name == "float32" and found.precision.layers == ()
+    assert "precision int8 is left out: it cannot be quantised: no" in caplog.text
+
+
+def test_the_users_metric_decides(placed):
+    seen = []
+
+    def half(outputs, right):
+        seen.append(sorted(outputs))
+        return 0.0 if np.allclose(outputs["y"], right["y"], atol=1e-5) else 0.9
+
+    found = collage.optimize_precision(
+        placed[0], TARGETS, options(store=placed[2]), calibration=SAMPLES, metric=half
+    )
+    assert found.precision.chosen.name == "float32" and found.precision.metric == "half"
+    assert seen and all(names == ["y"] for names in seen)
+
+
+def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
+    """Seconds are made up: each layer saves as much."""
+    errors = sorted((layer.others[0].error, layer.name) for layer in placed[1].precision.layers)
+    smallest = errors[0]
+    monkeypatch.setattr(place, "saved_by_layer", lambda names, *_: dict.fromkeys(names, 1e-5))
+    within = options(store=placed[2], accuracy_budget=1.1 * smallest[0] / 0.9)
+    found = collage.optimize_precision(
+        placed[0], TARGETS, within, calibration=SAMPLES, metric="rms"
+    )
+    told = found.precision
+    built = {row.name for row in told.plans} | told.left_out.keys()
+    assert {"float32", "mixed", "int8"} <= built
+    assert "no choice" not in told.left_out.get("mixed", "")
+    assert told.front[0].layers == {"int8": 1}
+    if told.chosen.name == "mixed":
+        names = {layer.name for layer in told.layers if layer.precision == "int8"}
+        assert names == {smallest[1]}
+    assert told.chosen.output_error <= within.accuracy_budget
+
+
+def test_what_fails_later_loses_nothing_that_was_built(placed, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(place, "quantise", interrupt)
+    given = options(store=placed[2])
+    found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
+    assert [row.name for row in found.precision.plans] == ["float32"]
+
+
+@pytest.mark.parametrize(
+    "changes, said",
+    [
+        (
+            {"rpc_tracker": "here:9190", "rpc_key": "x"},
+            "option relay.collage.rpc_tracker has plans",
+        ),
+        ({"placement": "p.json"}, "option relay.collage.placement replays one: leave one of them"),
+    ],
+)
+def test_options_that_do_not_go_with_samples_are_refused(changes, said):
+    with pytest.raises(collage.OptionError, match=said):
+        collage.optimize_precision(conv_net(), TARGETS, options(**changes), calibration=SAMPLES)
+
+
+def test_another_shape_than_the_samples_have_is_refused():
+    with pytest.raises(collage.OptionError, match=r"'x' have shape \(1, 3, 16, 16\), and \(2, 3"):
+        collage.optimize_precision(
+            *(conv_net(), TARGETS, options()), calibration=SAMPLES, shapes={"x": (2, 3, 16, 16)}
+        )
+
+
+def test_a_metric_that_is_a_score_is_refused_before_anything_is_built(monkeypatch):
+    monkeypatch.setattr(place.Forms, "place", None)
+    with pytest.raises(collage.OptionError, match="return an error, which is 0 for equal outputs"):
+        collage.optimize_precision(
+            conv_net(), TARGETS, options(), calibration=SAMPLES, metric=lambda a, b: 1.0
+        )
+
+
+def test_without_a_budget_it_says_what_to_set():
+    with pytest.raises(collage.OptionError, match="set option relay.collage.accuracy_budget"):
+        collage.optimize_precision(
+            conv_net(), TARGETS, options(accuracy_budget=0.0), calibration=SAMPLES
+        )
+
+
+def test_optimize_takes_no_samples():
+    mod = collage.from_onnx(conv_net())[0]
+    with pytest.raises(collage.OptionError, match="call collage.optimize_precision"):
+        collage.optimize(mod, None, TARGETS, options(calibration="samples.npz"))
+
+
+def test_a_result_without_precisions_has_no_model_to_save(placed, tmp_path):
+    mod = collage.from_onnx(conv_net())[0]
+    found = collage.optimize(mod, None, ["llvm"], options(accuracy_budget=0.0))
+    with pytest.raises(collage.OptionError, match="no precisions were chosen"):
+        found.save_model(tmp_path / "model.onnx")
