@@ -14,8 +14,9 @@ from quantised_nets import both_forms, quantised
 from tvm.relay.collage.precision.layers import INT8, Quantised, is_quantised
 
 
-def run(made, **more):
-    x = np.random.default_rng(5).standard_normal((1, 3, 16, 16)).astype("float32")
+def run(made, x=None, **more):
+    if x is None:
+        x = np.random.default_rng(5).standard_normal((1, 3, 16, 16)).astype("float32")
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     session = onnxruntime.InferenceSession(made.SerializeToString(), options)
@@ -159,3 +160,69 @@ def test_operators_on_fewer_bits_are_known_also_in_branches(op):
 
 def test_who_is_quantised(forms):
     assert is_quantised(forms[1]) and not is_quantised(forms[0])
+
+
+def random_net(seed):
+    """Convolutions, additions, pools and joined channels over values of 4 channels, at random, and
+    both of its forms: values and layers are quantised at random, too."""
+    rng = np.random.default_rng(seed)
+    weights, nodes, values = {}, [], ["x"]
+    for k in range(12):
+        name, operand = f"v{k}", str(rng.choice(values))
+        kind = str(rng.choice(["Conv", "Conv", "Relu", "Add", "MaxPool", "Concat"]))
+        inputs, more = [operand], {}
+        if kind == "Conv":
+            weights[f"w{k}"] = rng.standard_normal((4, 4, 3, 3)).astype("float32") * 0.2
+            weights[f"b{k}"] = rng.standard_normal(4).astype("float32") * 0.1
+            inputs, more = [operand, f"w{k}", f"b{k}"], {"pads": [1] * 4}
+        elif kind == "Add":
+            inputs = [operand, str(rng.choice(values))]
+        elif kind == "MaxPool":
+            more = {"kernel_shape": [3, 3], "pads": [1] * 4}
+        elif kind == "Concat":
+            # Channels come back to 4 by a layer.
+            weights[f"w{k}"] = rng.standard_normal((4, 8, 1, 1)).astype("float32") * 0.3
+            joined = [operand, str(rng.choice(values))]
+            nodes.append(helper.make_node("Concat", joined, [f"j{k}"], axis=1))
+            kind, inputs = "Conv", [f"j{k}", f"w{k}"]
+        nodes.append(helper.make_node(kind, inputs, [name], **more))
+        values.append(name)
+    plain = model(nodes, [("x", [1, 4, 6, 6])], [(values[-1], [1, 4, 6, 6])], weights)
+    layers = {n.output[0] for n in nodes if n.op_type == "Conv"}
+    chosen = {name for name in sorted(layers) if rng.random() < 0.8}
+    some = {name for name in values[:-1] if rng.random() < 0.6}
+    changed = [name for name in weights if name.startswith("b") and rng.random() < 0.3]
+    return plain, quantised(plain, some, chosen, corrected=changed), rng
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_random_nets_and_choices(seed):
+    plain, in_bytes, rng = random_net(seed)
+    both = Quantised(plain, in_bytes)
+    x = rng.standard_normal((1, 4, 6, 6)).astype("float32")
+
+    np.testing.assert_array_equal(run(both.model_with([]), x), run(plain, x))
+    switched, names = both.switched("bfloat16")
+    layers = [layer.name for layer in both.layers]
+    choices = [[name for name in layers if rng.random() < 0.5] for _ in range(3)]
+    for chosen in ([], layers, *choices):
+        made = both.model_with(chosen)
+        onnx.checker.check_model(made)
+        states = both.states(dict.fromkeys(chosen, INT8), "bfloat16")
+        flags = {n: np.array(s) for n, s in zip(names, states, strict=True)}
+        own, right = run(switched, x, **flags), run(made, x)
+        # A value between two steps may be rounded to either where sums are in another order.
+        assert np.mean(np.abs(own - right) > 1e-4 * np.abs(right).max()) < 0.05, chosen
+
+
+def test_all_layers_of_random_nets_are_the_quantised_model():
+    for seed in range(12):
+        plain, in_bytes, _ = random_net(seed)
+        both = Quantised(plain, in_bytes)
+        made = both.model_with([layer.name for layer in both.layers])
+        pairs = {node.output[0] for node in made.graph.node if node.op_type == "QuantizeLinear"}
+        wanted = {
+            node.output[0] for node in in_bytes.graph.node if node.op_type == "QuantizeLinear"
+        }
+        read = {name for node in in_bytes.graph.node for name in node.input}
+        assert pairs <= wanted and {n for n in wanted if f"{n[:-2]}_dq" in read} >= pairs

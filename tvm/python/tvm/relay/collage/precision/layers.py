@@ -93,7 +93,7 @@ class Quantised:
         self._check(chosen)
         made = onnx.ModelProto()
         made.CopyFrom(self._quantised)
-        is_all = len(set(chosen)) == len(self.layers)
+        is_all = 0 < len(set(chosen)) == len(self.layers)
         used = set()
         for switch in self._switches:
             if not switch.is_on(chosen, is_all):
@@ -160,7 +160,7 @@ class Quantised:
         precisions, and all others in float32."""
         bytes_of = [name for name, precision in chosen.items() if precision == INT8]
         self._check(chosen)
-        is_all = len(bytes_of) == len(self.layers)
+        is_all = 0 < len(bytes_of) == len(self.layers)
         shorts = [chosen.get(layer.name) == short for layer in self.layers] if short else []
         return [*shorts, *(switch.is_on(bytes_of, is_all) for switch in self._switches)]
 
