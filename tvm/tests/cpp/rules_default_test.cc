@@ -57,7 +57,8 @@ TEST_CASE("rules of a backend without nodes: no candidate holds one, and regions
   RuleOptions options = Style(FusionStyle::kNone, true);
   CHECK(Sets(g, BackendRule(Table(), options)).find("a d e f g") != std::string::npos);
   options.left_out = {g["f"]};
-  CHECK(Sets(g, BackendRule(Table(), options)) == "a [k.conv] | a d [k.conv] | a d e [k.conv_relu]");
+  CHECK(Sets(g, BackendRule(Table(), options)) ==
+        "a [k.conv] | a d [k.conv] | a d e [k.conv_relu]");
   RuleLog log;
   BackendRule(Table(), options)->AllCandidates(g.graph, 0, &log);
   CHECK(std::any_of(log.refusals.begin(), log.refusals.end(), [&](const auto& refusal) {
