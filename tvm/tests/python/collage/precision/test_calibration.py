@@ -42,6 +42,13 @@ def test_or_along_the_first_axis_of_the_input():
     assert len(load_calibration({"x": joined["x"]}, one_input())) == 8
 
 
+def test_a_size_below_none_is_open():
+    made = one_input()
+    made.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert len(load_calibration({"x": np.zeros((4, 3), "float32")}, made)) == 4
+    assert len(load_calibration({"x": np.zeros((4, 2, 3), "float32")}, made)) == 4
+
+
 def test_a_file_holds_them(tmp_path):
     file = tmp_path / "samples.npz"
     np.savez(file, **arrays(3))

@@ -37,7 +37,7 @@ def test_the_command_tells_what_ships_and_writes_the_model(folder, capsys):
     chosen = collage.load(library).report["precision"]
     (ships,) = (row["name"] for row in chosen["plans"] if row["is_chosen"])
     assert f"Precision {ships} ships (layers: " in told
-    assert "the budget is 50.00% by the metric rms." in told
+    assert "the budget is 50.00% by the metric rms, on 2 samples." in told
     assert f"Wrote the model: {model}" in told
     onnx.checker.check_model(onnx.load(model))
     assert call("explain", library) == 0

@@ -58,9 +58,9 @@ def told(**changes):
 def test_what_ships_is_told_beside_the_others():
     assert precision_lines(told()) == [
         "Precision mixed ships (layers: 2 in float32, 1 in int8): 1 ms, error 0.40%; the budget is "
-        "1.00% by the metric max.",
-        "  float32: 2 ms (2.00 [1.90, 2.10] x), error 0.00%.",
-        "  int8: wrong_result: its output is off by 0.0654 by the metric max (limit 0.01).",
+        "1.00% by the metric max, on 4 samples.",
+        "  float32: 2 ms (2.00 [1.90, 2.10] times as long), error 0.00%.",
+        "  int8: its error is 6.54%, over the budget.",
         "  bfloat16: its error is 1.71%, over the budget.",
     ]
 
@@ -71,6 +71,7 @@ def test_without_layers_nothing_is_said_of_them():
 
 def test_layers_in_float_are_told_with_what_other_precisions_would_do():
     assert layer_lines(told()) == [
+        "In int8: Conv a.",
         "Conv b stays in float32: int8 would save 20 us, and its squared error by rms is 100.0% of "
         "the budget's.",
         "Gemm c stays in float32: int8 would bring an error: its squared error by rms is 25.0% "
@@ -95,4 +96,4 @@ def test_an_explanation_begins_with_them():
     report = dataclasses.replace(made(1), precision=told())
     head = explain(report, report.plan).head
     assert list(head[:2]) == list(head_lines(report)[:2])
-    assert [*precision_lines(told()), *layer_lines(told())] == list(head[-7:])
+    assert [*precision_lines(told()), *layer_lines(told())] == list(head[-8:])

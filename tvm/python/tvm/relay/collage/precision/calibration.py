@@ -93,7 +93,8 @@ def _inputs(model: onnx.ModelProto) -> dict[str, _Input]:
         if value.name in weights:
             continue
         kind = value.type.tensor_type
-        sizes = (dim.dim_value if dim.HasField("dim_value") else None for dim in kind.shape.dim)
+        # Some exporters write -1 for what is open.
+        sizes = (dim.dim_value if dim.dim_value > 0 else None for dim in kind.shape.dim)
         dtype = onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type)
         found[value.name] = _Input(dtype.name, tuple(sizes))
     return found

@@ -28,10 +28,11 @@ from ..exec.resolve import call_of
 from ..importer.onnx import from_onnx
 from ..measure.race.comparison import Comparison, OutputMetric, RightOutputs, compared
 from ..measure.race.race import Contestant, RaceOptions
-from ..measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Enough
+from ..measure.race.rounds import ROUNDS_BEFORE_GIVING_UP, Enough, Further
 from ..messages.progress import one_step, steps, waiting
 from ..optimizer import optimize
 from ..options import CollageOptions
+from ..plans.graph_search.decide import in_question
 from ..plans.graph_search.guard import CLEARLY_SLOWER, TIMED_SECONDS, choose
 from ..plans.original.runtimes import run_original
 from ..result import Result
@@ -167,6 +168,9 @@ class Forms:
                 rounds=options.rounds,
                 enough=Enough(ROUNDS_BEFORE_GIVING_UP, options.seconds),
                 early_end=CLEARLY_SLOWER,
+                further=Further(
+                    functools.partial(in_question, simplest_first=names), options.seconds
+                ),
                 timed_seconds=TIMED_SECONDS,
                 on_round=lambda done, goal: on_step("precisions", done, goal),
                 on_wait=waiting(on_step, 0, options.rounds),

@@ -77,7 +77,10 @@ def optimize_precision(
     `result.model` is the ONNX model with these. OptionError for samples, a metric or a budget that
     cannot be used; else the errors of `optimize`.
     """
-    options = options or CollageOptions.current()
+    options = CollageOptions.current() if options is None else options
+    if not isinstance(options, CollageOptions):
+        kind = type(options).__name__
+        raise TypeError(f"optimize_precision takes options as CollageOptions(...), got {kind}")
     _check_options(options)
     check_report_path(options.report)
     check_installed()
@@ -355,6 +358,13 @@ class _Search:
     def _result(self, winner: str, found: list[Comparison]) -> Result:
         ships = next(each.form for each in self._judged if each.form.name == winner)
         precisions = precisions_of(ships.result, self._order, ships.precisions)
+        allowed = {name for name, kind in ships.precisions.items() if kind != INT8}
+        if left := allowed - precisions.keys():
+            kinds = ", ".join(sorted({ships.precisions[name] for name in left}))
+            self._left_out[f"{kinds} for single layers"] = (
+                f"{len(left)} of {len(allowed)} that may be are faster in float32, as parts are "
+                "measured"
+            )
         told = Precisions(
             metric=self._metric.name,
             budget=self._options.accuracy_budget,

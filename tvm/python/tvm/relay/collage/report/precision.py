@@ -9,7 +9,7 @@ import dataclasses
 from collections import Counter
 
 from ..costs.compared import ComparedPlan
-from ..costs.cost import format_seconds
+from ..costs.cost import CostStatus, format_seconds
 from ..files.records import described
 
 # Layers that are told where not all are asked for.
@@ -82,16 +82,18 @@ def precision_lines(told: Precisions) -> list[str]:
     chosen, others = told.chosen, [row for row in told.plans if not row.is_chosen]
     counts = ", ".join(f"{count} in {kind}" for kind, count in told.counts().most_common())
     layers = f" (layers: {counts})" if counts else ""
+    samples = told.samples.get("check", 0)
     lines = [
         f"Precision {chosen.name} ships{layers}: {_figures(chosen)}; the budget is "
-        f"{_percent(told.budget)} by the metric {told.metric}."
+        f"{_percent(told.budget)} by the metric {told.metric}, on {samples} samples."
     ]
     lines += [f"  {row.name}: {_figures(row)}." for row in others]
     return [*lines, *(f"  {name}: {why}." for name, why in told.left_out.items())]
 
 
 def layer_lines(told: Precisions, is_whole: bool = False) -> list[str]:
-    """Return why layers are in no other precision, those first that would save most."""
+    """Return which layers are not in float32, and why others are, those first that would save
+    most."""
     kept = [
         (layer, other)
         for layer in told.layers
@@ -100,7 +102,16 @@ def layer_lines(told: Precisions, is_whole: bool = False) -> list[str]:
     ]
     kept.sort(key=lambda pair: -(pair[1].saves_seconds or 0.0))
     shown = kept if is_whole else kept[:_MOST_LAYERS]
-    return [_layer_line(layer, other, told.budget**2) for layer, other in shown]
+    lines = [_layer_line(layer, other, told.budget**2) for layer, other in shown]
+    kinds = sorted({each.precision for each in told.layers} - {FLOAT32})
+    return [*(_those_in(told, kind, is_whole) for kind in kinds), *lines]
+
+
+def _those_in(told: Precisions, kind: str, is_whole: bool) -> str:
+    names = [f"{each.op} {each.name}" for each in told.layers if each.precision == kind]
+    shown = names if is_whole else names[:_MOST_LAYERS]
+    more = f", and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
+    return f"In {kind}: {', '.join(shown)}{more}."
 
 
 def _layer_line(layer: PlacedLayer, other: LayerPrecision, square: float) -> str:
@@ -117,10 +128,12 @@ def _layer_line(layer: PlacedLayer, other: LayerPrecision, square: float) -> str
 
 def _figures(row: ComparedPlan) -> str:
     error = "no error known" if row.output_error is None else _percent(row.output_error)
+    if row.status == CostStatus.WRONG_RESULT and row.output_error is not None:
+        return f"its error is {error}, over the budget"
     if row.seconds is None:
         return f"{row.status}: {row.message}"
     ratio = row.ratio_to_chosen
-    beside = f" ({ratio.Summary('.2f', 'x')})" if ratio and not row.is_chosen else ""
+    beside = f" ({ratio.Summary('.2f', 'times as long')})" if ratio and not row.is_chosen else ""
     return f"{format_seconds(row.seconds)}{beside}, error {error}"
 
 
