@@ -366,7 +366,8 @@ def _place_operators(request: Request, measuring: Session, profiled: Profiled | 
     is_quick = options.searching.effort == Effort.QUICK and profiled is not None
     kernels = None
     if options.measure_kernels and measuring.runner.is_here and not is_quick:
-        kernels = PartKernels(request, measuring, is_foreseen=profiled is not None)
+        run_seconds = profiled.profiles.rival_seconds if profiled and profiled.profiles else None
+        kernels = PartKernels(request, measuring, run_seconds)
         if profiled is None:
             kernels.chosen()  # costs are asked for in any case
         else:

@@ -33,7 +33,7 @@ def asked(monkeypatch):
     return calls
 
 
-def kernels_of(*names, is_foreseen=False):
+def kernels_of(*names, run_seconds=None):
     plans = SimpleNamespace(parts_with_kernels=lambda: ["all parts"], kernels=())
     request = SimpleNamespace(
         clock=Phases(),
@@ -45,7 +45,7 @@ def kernels_of(*names, is_foreseen=False):
         ),
     )
     estimator = SimpleNamespace(hidden=contextlib.nullcontext, require=lambda modules: None)
-    made = PartKernels(request, SimpleNamespace(estimator=estimator), is_foreseen)
+    made = PartKernels(request, SimpleNamespace(estimator=estimator), run_seconds)
     made.plans = plans
     return made
 
@@ -91,11 +91,13 @@ def test_without_a_backend_that_has_such_steps_nothing_is_measured(asked):
     assert asked == []
 
 
-@pytest.mark.parametrize("is_foreseen, seconds", [(True, 6.0), (False, float("inf"))])
-def test_foreseen_searches_have_a_limit_of_their_own(monkeypatch, is_foreseen, seconds):
+@pytest.mark.parametrize(
+    "run_seconds, seconds", [(0.0, 6.0), (2e-3, 6.2), (0.125, 18.5), (None, float("inf"))]
+)
+def test_foreseen_searches_have_a_limit_of_their_own(monkeypatch, run_seconds, seconds):
     given = []
     monkeypatch.setattr(
         part_kernels, "choose_kernels", lambda *_, seconds, **__: given.append(seconds) or ()
     )
-    kernels_of("dnnl", is_foreseen=is_foreseen).chosen()
+    kernels_of("dnnl", run_seconds=run_seconds).chosen()
     assert given == [seconds]

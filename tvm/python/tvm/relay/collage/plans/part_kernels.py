@@ -21,17 +21,21 @@ from .request import Request
 # Of its time with the usual kernels a backend alone takes more than that share with others. This
 # assumes that no step but a few has one that is far faster.
 _LEAST_SHARE = 0.7
-# For those of a search that costs are foreseen for: what they leave out is little of the work.
-_SECONDS = 6.0
+# For those of a search that costs are foreseen for, and so many runs of the best plan so far: each
+# trial runs a step for a while, and what they leave out is to be little of the work.
+_SECONDS, _RUNS = 6.0, 100
 
 
 class PartKernels:
     """The choices of one compile, measured when somebody first asks for them."""
 
-    def __init__(self, request: Request, session: Session, is_foreseen: bool = False) -> None:
-        """is_foreseen: the costs of candidates are, so that little is asked for."""
+    def __init__(
+        self, request: Request, session: Session, run_seconds: float | None = None
+    ) -> None:
+        """run_seconds: of the best plan so far, where the costs of candidates are foreseen, so that
+        little is asked for; None where they are not."""
         self._request, self._session = request, session
-        self._seconds = _SECONDS if is_foreseen else math.inf
+        self._seconds = math.inf if run_seconds is None else _SECONDS + _RUNS * run_seconds
         self._chosen: tuple[KernelChoice, ...] | None = None
 
     def of_candidates(self, backend: str) -> tuple[KernelChoice, ...]:
