@@ -97,7 +97,7 @@ def _tell(options: argparse.Namespace, report: Report, written: dict[str, str | 
         print(json.dumps({**lines, "original": original, "files": files}, indent=1))
         return
     wrote = [f"Wrote the {what}: {path}" for what, path in files.items()]
-    precision = precision_lines(report.precision) if report.precision else []
+    precision = precision_lines(report.precision)
     print("\n".join(filter(None, [ships, latency, *precision, agreement_line(report), *wrote])))
     if library := files.get("library"):
         # Without a search, and a report of one, there is nothing to explain.

@@ -93,7 +93,7 @@ def _without_limit(gains: Gains, border: float) -> Choice:
 
 def _priced(precisions: Mapping[str, str], gains: Gains, border: float) -> Choice:
     chosen = [gains[name][precision] for name, precision in precisions.items()]
-    shorts = [precisions.get(name, INT8) not in ("", INT8) for name in gains]
+    shorts = [precisions.get(name, INT8) != INT8 for name in gains]
     changes = sum(a != b for a, b in zip(shorts, shorts[1:], strict=False))
     seconds = sum(gain.seconds for gain in chosen) - border * changes
     return Choice(precisions, seconds, sum(gain.square_error for gain in chosen))

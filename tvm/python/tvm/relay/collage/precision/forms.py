@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
-from tvm.target import Target
 
 from ..backends.accuracy import without_traders
+from ..backends.targets import TargetList
 from ..errors import MachineError, ModelError
 from ..exec.arrays import load_arrays, save_arrays
 from ..exec.process import ask_own
@@ -64,7 +64,7 @@ class Forms:
     def __init__(
         self,
         model: onnx.ModelProto,
-        targets: Sequence[Target],
+        targets: TargetList,
         options: CollageOptions,
         *,
         metric: Metric,
@@ -100,9 +100,8 @@ class Forms:
         plans run on the sample. `order`: the layers as a module has them, where backends that
         trade accuracy may take some alone. Errors are those of `optimize`."""
         _logger.info("precision %s", name)
-        targets = list(self._targets)
-        if is_exact:
-            targets = [targets[0], *without_traders(targets[1:])]
+        external = self._targets.external
+        targets = [self._targets.host, *(without_traders(external) if is_exact else external)]
         with one_step("importing", f"the model in {name}", self._options.progress):
             mod = self.imported(model)
         left = self._ends - time.monotonic()

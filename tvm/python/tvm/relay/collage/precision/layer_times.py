@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import tvm
 
@@ -34,16 +35,20 @@ def is_layer(op: str) -> bool:
     return bool(_LAYER.match(op))
 
 
+def _layers_of(mod: tvm.IRModule) -> list[Any]:
+    return [call for call in operator_calls(mod["main"]) if is_layer(call.op.name)]
+
+
 def layers_in_order(mod: tvm.IRModule) -> list[str]:
     """Return what the model's file calls the layers of an imported module, in their order."""
-    calls = [call for call in operator_calls(mod["main"]) if is_layer(call.op.name)]
-    return [call.span.source_name.name if call.span is not None else "" for call in calls]
+    spans = [call.span for call in _layers_of(mod)]
+    return [span.source_name.name if span is not None else "" for span in spans]
 
 
 def nodes_kept(order: Sequence[str], precisions: Mapping[str, str], mod: tvm.IRModule) -> list[int]:
     """Return the nodes of a prepared module that are layers in float32: all layers, where they are
     not those of `order`."""
-    calls = [call for call in operator_calls(mod["main"]) if is_layer(call.op.name)]
+    calls = _layers_of(mod)
     names = order if len(order) == len(calls) else [""] * len(calls)
     kept = [call for call, name in zip(calls, names, strict=True) if name not in precisions]
     return [node for node in map(node_of, kept) if node is not None]

@@ -190,10 +190,10 @@ class Quantised:
 
     def _different_operands(self) -> dict[int, list[_Operand]]:
         """Return the operands that differ by node of the quantised model, in order."""
-        of_float = {_result_of(node): node for node in self._model.graph.node}
+        of_float = {result_of(node): node for node in self._model.graph.node}
         found: dict[int, list[_Operand]] = {}
         for index, node in enumerate(self._quantised.graph.node):
-            original = of_float.get(_result_of(node))
+            original = of_float.get(result_of(node))
             if original is None or node.op_type != original.op_type:
                 continue
             operands = [
@@ -268,7 +268,7 @@ def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
                 yield from _all_nodes(inner)
 
 
-def _result_of(node: onnx.NodeProto) -> str:
+def result_of(node: onnx.NodeProto) -> str:
     """Return the first value that a node gives, by which it is known; others may be left out."""
     return next(filter(None, node.output), "")
 

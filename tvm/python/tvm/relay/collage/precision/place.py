@@ -9,6 +9,7 @@ ships. Test: precision/test_place.py. Docs: docs/precision.md.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 import math
@@ -19,7 +20,7 @@ from typing import Any, NamedTuple
 
 import onnx
 
-from ..backends.accuracy import traders_in, without_traders
+from ..backends.accuracy import traders_in, trades_accuracy
 from ..backends.targets import GivenTargets, available_targets, parse_targets
 from ..errors import CollageError, ModelError, OptionError
 from ..exec.launch import make_scratch
@@ -97,18 +98,19 @@ def optimize_precision(
         options.metric if metric is None else metric, [value.name for value in loaded.graph.output]
     )
     given = available_targets(options.accuracy_budget) if targets is None else targets
+    parsed = parse_targets(given)
     with make_scratch() as folder:
         forms = Forms(
             loaded,
-            parse_targets(given).all,
+            parsed,
             options,
             metric=found,
             shapes=own,
             build_options=build_options or {},
             folder=folder,
         )
-        traders = without_traders(parse_targets(given).external) != parse_targets(given).external
-        search = _Search(loaded, forms, options, Calibration.of(samples), found, traders)
+        has_traders = any(map(trades_accuracy, parsed.external))
+        search = _Search(loaded, forms, options, Calibration.of(samples), found, has_traders)
         result = search.run()
     write_report(result, options.report)
     return result
@@ -220,8 +222,15 @@ class _Search:
             return False
         return True
 
-    def _leaving_out(self, name: str) -> _LeavingOut:
-        return _LeavingOut(self._left_out, name)
+    @contextlib.contextmanager
+    def _leaving_out(self, name: str) -> Iterator[None]:
+        """Note why something is left out where the block fails by a reason that a user can read:
+        what was built before competes."""
+        try:
+            yield
+        except CollageError as error:
+            _logger.warning("precision %s is left out: %s", name, error)
+            self._left_out[name] = str(error)
 
     def _place(self, name: str, model: onnx.ModelProto, *given: Any, **more: Any) -> Form:
         return self._forms.place(name, model, self._samples.errors[0], *given, **more)
@@ -382,21 +391,3 @@ class _Search:
         return dataclasses.replace(
             ships.result, precision=told, model=ships.model, original=original
         )
-
-
-class _LeavingOut:
-    """Notes why something is left out where the block fails by a reason that a user can read: what
-    was built before competes."""
-
-    def __init__(self, left_out: dict[str, str], name: str) -> None:
-        self._left_out, self._name = left_out, name
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> bool:
-        if not isinstance(error, CollageError):
-            return False
-        _logger.warning("precision %s is left out: %s", self._name, error)
-        self._left_out[self._name] = str(error)
-        return True

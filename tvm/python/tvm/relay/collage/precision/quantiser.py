@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib.util
 import logging
 import os
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import onnx
@@ -20,6 +19,7 @@ from ..exec.reply import Unsupported
 from ..exec.resolve import call_of
 from ..options.named import option
 from .calibration import Samples, stacked
+from .layers import result_of
 
 PACKAGE = "nncf"
 # Of older ones QuantizeLinear has no axis.
@@ -100,10 +100,6 @@ def _simplified(model: str, file: str) -> onnx.ModelProto:
     )
     plain = onnx.load(file)
     for node in plain.graph.node:
-        node.name = next(_names(node))
+        node.name = result_of(node)
     onnx.save(plain, file)
     return plain
-
-
-def _names(node: onnx.NodeProto) -> Iterator[str]:
-    return (name for name in node.output if name)

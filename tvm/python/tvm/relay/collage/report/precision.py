@@ -77,8 +77,10 @@ class Precisions:
         return Counter(layer.precision for layer in self.layers)
 
 
-def precision_lines(told: Precisions) -> list[str]:
-    """Return what ships, beside what else there was."""
+def precision_lines(told: Precisions | None) -> list[str]:
+    """Return what ships, beside what else there was; nothing where nobody chose precisions."""
+    if told is None:
+        return []
     chosen, others = told.chosen, [row for row in told.plans if not row.is_chosen]
     counts = ", ".join(f"{count} in {kind}" for kind, count in told.counts().most_common())
     layers = f" (layers: {counts})" if counts else ""

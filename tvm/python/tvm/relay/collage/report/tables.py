@@ -74,7 +74,7 @@ def print_report(report: Report, console: Console | None = None, details: bool =
     console = console or make_console()
     for line in head_lines(report):
         console.print(line, highlight=False, markup=False)
-    for line in precision_lines(report.precision) if report.precision else ():
+    for line in precision_lines(report.precision):
         console.print(line, highlight=False, markup=False)
     if not details:
         return
