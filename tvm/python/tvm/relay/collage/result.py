@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 from tvm_collage.runner import Runner
 
-from .backends import declared_colours
+from .backends import declared_colours, declared_trades
 from .compile.built import Built, tensors_of
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
@@ -215,7 +215,7 @@ class Result(ToldDecision):
     def record(self) -> Report:
         """The same as a record, made once. Beside what is told in short: the graph of each
         function, in which TVM goes by "tvm", the tensors of main, which of a VM's library nothing
-        else tells, colours, and the placements of every plan that was seen."""
+        else tells, what backends declare, and the placements of every plan that was seen."""
         short = self._told(is_full=False)
         functions = tuple(
             dataclasses.replace(row, graph=graph_of(function.graph, self.host.kind.name))
@@ -226,6 +226,7 @@ class Result(ToldDecision):
             functions=functions,
             tensors=tensors_of(self.mod),
             colours=declared_colours(),
+            trades=declared_trades(),
             placements=self.placements,
         )
 

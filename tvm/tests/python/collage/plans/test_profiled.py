@@ -234,12 +234,15 @@ def test_tvm_alone_that_is_there_is_profiled_at_once(mod):
     assert foreseen(profiled, "llvm", sharply=True).likely == [3.0] and built.asked == []
 
 
-def test_a_plan_of_profiles_alone_needs_those_of_tvm(mod, tmp_path):
+def test_a_quick_plan_does_not_wait_for_tvms_kernels(mod):
+    """They take what nobody else can."""
     first = first_of(NAME, 2.0, files=[NAME], raced=[NAME])
-    first = dataclasses.replace(first, folder=str(tmp_path))
-    replies = {f"{NAME}.so": times({"2": 0.25})}
-    assert profiles_of(request_of(mod, "quick"), first, session_of(replies)) is None
-    assert profiles_of(request_of(mod), first, session_of(replies)) is not None
+    built = Builds()
+    session = session_of({f"{NAME}.so": times({"2": 0.25})})
+    profiled = Profiled(request_of(mod, "quick"), session, first, built)
+    found = foreseen(profiled, "llvm", NAME)
+    assert built.asked == [] and found.is_final
+    assert found.likely[0] > 100 * found.likely[1] > 0
 
 
 def test_nothing_is_profiled_when_the_time_for_it_is_over(mod):

@@ -130,3 +130,26 @@ def test_why_there_is_nothing_to_draw():
         chosen(report_of([]), None, "")
     with pytest.raises(CollageError, match="nothing to draw: it is recursive"):
         chosen(report_of([], skipped="it is recursive"), None, "")
+
+
+def test_parts_of_fewer_bits_have_a_precision():
+    nodes = [
+        node(0, "var", name="x"),
+        node(1, "call", "qnn.quantize", [0], type_="int8[4]"),
+        node(2, "call", "nn.dense", [1], type_="int32[4]"),
+        node(3, "call", "qnn.dequantize", [2]),
+        node(4, "call", "nn.dense", [3]),
+        node(5, "call", "cast", [4], type_="int8[4]", is_result=True),
+    ]
+    parts = [part("b", [1]), part("llvm", [2]), part("c", [3, 4]), part("llvm", [5])]
+    report = dataclasses.replace(report_of(nodes, parts), trades={"c": "bfloat16"})
+    boxes = box_graph(report, report.functions[0], "p").boxes
+    found = [(box.backend, box.precision) for box in boxes]
+    assert found == [
+        ("", ""),
+        ("b", "int8"),
+        ("tvm", "int8"),
+        ("c", "bfloat16"),
+        ("tvm", ""),  # a cast of what is no product
+        ("", ""),
+    ]

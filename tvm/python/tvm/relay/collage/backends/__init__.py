@@ -39,6 +39,7 @@ _LAZY = {
     "UnknownBackendError": ".errors",
     "UnsupportedOpError": ".errors",
     "declared_colours": "registry",
+    "declared_trades": "registry",
     "find_backend": "registry",
     "get_backend": "registry",
     "list_backends": "registry",

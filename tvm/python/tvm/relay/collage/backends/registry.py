@@ -182,6 +182,12 @@ def declared_colours() -> dict[str, str]:
     return {each.name: each.colour for each in list_backends() if each.colour}
 
 
+def declared_trades() -> dict[str, str]:
+    """Return by backend, of those that are registered in this process, the type that it trades
+    accuracy for."""
+    return {each.name: each.trades_accuracy for each in list_backends() if each.trades_accuracy}
+
+
 def which_was_meant(name: str, among: Iterable[str]) -> str:
     """Return the backend that was meant, as did_you_mean does: by its name, or by its library's."""
     words = {each.lower(): each for each in among}

@@ -105,7 +105,7 @@ class Profiled:
 
     def _profiles(self, multiples: Mapping[str, Multiples]) -> Profiles | None:
         is_final = self._request.options.searching.effort == Effort.QUICK
-        if is_final or self.first.seconds < SMALL_SECONDS:
+        if self.first.seconds < SMALL_SECONDS:
             self._build_tvm()
         # A backend's plan is called as itself, that of TVM's kernels too.
         files = self._files(plans_alone(self._request.targets))
@@ -116,8 +116,7 @@ class Profiled:
         if not found and TVM_ALONE not in files:
             self._build_tvm()
             found = self._times(self._files([TVM_ALONE]))
-        # A plan of profiles alone needs those of TVM's kernels, which take what nobody else does.
-        if not found or (is_final and TVM_BACKEND not in found):
+        if not found:
             return None
         raced = _raced_seconds(self.first, found)
         of_tvm = found.get(TVM_BACKEND)

@@ -13,10 +13,12 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+from tvm_collage.words import Effort
 
 from ..backends.accuracy import without_traders
 from ..backends.targets import TargetList
@@ -45,17 +47,42 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
+# Rounds of the race of plans that are compared again: as forms, or once they are searched.
+_FEW_ROUNDS = 8
 _logger = logging.getLogger(__name__)
+
+
+class Wanted(NamedTuple):
+    """The model in a choice of precisions, to be placed."""
+
+    name: str
+    model: onnx.ModelProto
+    precisions: Mapping[str, str] = MappingProxyType({})  # by layer; the others are in float32
+    # The layers as a module has them, where backends that trade accuracy may take some alone.
+    order: Sequence[str] = ()
+    is_exact: bool = False  # no backend that trades accuracy takes any
 
 
 class Form(NamedTuple):
     """The model in a choice of precisions, placed and built."""
 
-    name: str
+    wanted: Wanted
     result: Result
     library: str  # its file
-    precisions: Mapping[str, str]  # by layer, for those that are not in float32
-    model: onnx.ModelProto
+
+    @property
+    def name(self) -> str:
+        return self.wanted.name
+
+    @property
+    def seconds(self) -> float:
+        """Return what a run took in its own race; 0 where nobody timed it."""
+        found = self.result
+        return found.guard.of(found.plan).cost.seconds or 0.0 if found.guard else 0.0
+
+    def named(self, name: str) -> Form:
+        """Return the form by another name."""
+        return self._replace(wanted=self.wanted._replace(name=name))
 
 
 class Forms:
@@ -87,42 +114,39 @@ class Forms:
         return time.monotonic() >= self._ends
 
     def place(
-        self,
-        name: str,
-        model: onnx.ModelProto,
-        sample: Mapping[str, np.ndarray],
-        precisions: Mapping[str, str] | None = None,
-        *,
-        is_exact: bool = False,
-        order: Sequence[str] = (),
+        self, wanted: Wanted, sample: Mapping[str, np.ndarray], *, is_searched: bool = False
     ) -> Form:
-        """Place and build a model whose layers have these precisions, the others float32; whole
-        plans run on the sample. `order`: the layers as a module has them, where backends that
-        trade accuracy may take some alone. Errors are those of `optimize`."""
-        _logger.info("precision %s", name)
+        """Place and build a form, whose whole plans run on the sample: `is_searched` as long as the
+        user's effort has it, else by profiles of the backends alone. Errors are those of
+        `optimize`."""
+        name, model, precisions, order, is_exact = wanted
+        how = "searched" if is_searched else "by profiles"
+        _logger.info("precision %s, %s", name, how)
         external = self._targets.external
         targets = [self._targets.host, *(without_traders(external) if is_exact else external)]
         with one_step("importing", f"the model in {name}", self._options.progress):
             mod = self.imported(model)
         left = self._ends - time.monotonic()
         limit = 0.0 if math.isinf(left) else max(_LEAST_SECONDS, _SHARE * left)
+        options = dataclasses.replace(
+            self._inner, accuracy_budget=0.0 if is_exact else _ANY_ERROR, time_limit=limit
+        )
+        if not is_searched:
+            rounds = min(_FEW_ROUNDS, options.guard_rounds)
+            options = dataclasses.replace(options, effort=Effort.QUICK, guard_rounds=rounds)
         result = optimize(
             mod,
             None,
             targets,
-            dataclasses.replace(
-                self._inner,
-                accuracy_budget=0.0 if is_exact else _ANY_ERROR,
-                time_limit=limit,
-            ),
+            options,
             build_options=self._build_options,
             sample_inputs=sample,
             original=model,
-            kept=functools.partial(nodes_kept, order, precisions or {}) if order else None,
+            kept=functools.partial(nodes_kept, order, precisions) if order else None,
         )
         library = os.path.join(self.folder, f"{len(os.listdir(self.folder))}.so")
         result.save_library(library)
-        return Form(name, result, library, precisions or {}, model)
+        return Form(wanted, result, library)
 
     def right_outputs(self, samples: Samples, name: str) -> list[Arrays]:
         """Return what the model gives for samples in float32, as its own runtime computes it; the

@@ -2,9 +2,10 @@
 """Backend and precision of every part: least time within an error that the user allows.
 
 The model is placed in float, where a backend trades accuracy with that one too, with all layers in
-8 bits, and with the precision for each layer that saves most within the budget. What was built
-(forms.py) is compared on samples that nothing was chosen by, and the fastest within the budget
-ships. Test: precision/test_place.py. Docs: docs/precision.md.
+8 bits, and with the precision for each layer that saves most within the budget: each by profiles,
+which tell who is the fastest nearly as well as a search, and what is near the fastest then by the
+user's effort. What was built (forms.py) is compared on samples that nothing was chosen by, and the
+fastest within the budget ships. Test: precision/test_place.py. Docs: docs/precision.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import onnx
+from tvm_collage.words import Effort
 
 from ..backends.accuracy import traders_in, trades_accuracy
 from ..backends.targets import GivenTargets, available_targets, parse_targets
@@ -34,7 +36,7 @@ from ..report.precision import FLOAT32, FrontPoint, LayerPrecision, PlacedLayer,
 from ..result import Result
 from .calibration import Calibration, load_calibration, stacked
 from .choice import Choice, LayerGain, front
-from .forms import Form, Forms
+from .forms import Form, Forms, Wanted
 from .layer_errors import Switchboard
 from .layer_times import border_seconds, layers_in_order, precisions_of, saved_by_layer
 from .layers import INT8, SHORT_FLOATS, Quantised, is_quantised
@@ -46,6 +48,8 @@ MIXED = "mixed"
 _MARGIN = 0.9
 # A choice is built where it saves so much more than all that is built already.
 _WORTH_A_BUILD = 0.01
+# A search gains less over profiles alone than this: what is so far behind is not searched.
+_MOST_OF_A_SEARCH = 1.15
 # Choices that turn out to be over the budget are followed by smaller ones, so many times.
 _MOST_MIXES = 3
 # What protobuf holds in one message is twice as much, and the model with switches has both forms.
@@ -195,10 +199,12 @@ class _Search:
         built has what there is compared."""
         self._right = self._forms.right_outputs(self._samples.errors, _ERRORS)
         self._metric.check(self._right)
-        plain = self._place(FLOAT32, self._model, is_exact=True)
+        plain = self._place(Wanted(FLOAT32, self._model, is_exact=True))
         self._judged.append(_Judged(plain, 0.0))
         try:
             self._add_others(plain)
+            if self._options.effort != Effort.QUICK:
+                self._search_the_fastest()
         except KeyboardInterrupt:
             _logger.warning("interrupted: what is built by now is compared")
         forms = [each.form for each in self._judged]
@@ -232,12 +238,29 @@ class _Search:
             _logger.warning("precision %s is left out: %s", name, error)
             self._left_out[name] = str(error)
 
-    def _place(self, name: str, model: onnx.ModelProto, *given: Any, **more: Any) -> Form:
-        return self._forms.place(name, model, self._samples.errors[0], *given, **more)
+    def _place(self, wanted: Wanted, is_searched: bool = False) -> Form:
+        return self._forms.place(wanted, self._samples.errors[0], is_searched=is_searched)
+
+    def _search_the_fastest(self) -> None:
+        """Place again what may be the fastest, as long as the user's effort has it. Where that ends
+        up over the budget, what profiles gave competes."""
+        known = [each.form.seconds for each in self._judged if each.form.seconds]
+        for index, judged in enumerate(self._judged):
+            name = judged.form.name
+            is_near = judged.form.seconds <= _MOST_OF_A_SEARCH * min(known, default=0.0)
+            if is_near and not self._forms.is_time_up():
+                with self._leaving_out(f"a search of {name}"):
+                    found = self._place(judged.form.wanted, is_searched=True)
+                    error = 0.0 if found.wanted.is_exact else self._error_of(found)
+                    if error <= self._options.accuracy_budget:
+                        self._judged[index] = _Judged(found, error)
+
+    def _error_of(self, form: Form) -> float:
+        return self._forms.error_of(form, _ERRORS, self._right)
 
     def _keep_if_within(self, form: Form) -> bool:
         """Have a form compete, unless its error is over the budget."""
-        error = self._forms.error_of(form, _ERRORS, self._right)
+        error = self._error_of(form)
         if error <= self._options.accuracy_budget:
             self._judged.append(_Judged(form, error))
             self._left_out.pop(form.name, None)
@@ -250,11 +273,11 @@ class _Search:
 
     def _place_with_traders(self) -> Form | None:
         """Build the model with the backends that trade accuracy; None where none of them wins."""
-        found = self._place("float", self._model)
+        found = self._place(Wanted("float", self._model))
         kinds = ", ".join(sorted(set(traders_in(found.result.mod).values())))
         if not kinds:
             return None
-        found = found._replace(name=f"traded for {kinds}" if kinds in (INT8, MIXED) else kinds)
+        found = found.named(f"traded for {kinds}" if kinds in (INT8, MIXED) else kinds)
         self._keep_if_within(found)
         return found
 
@@ -276,7 +299,7 @@ class _Search:
         self._order = layers_in_order(self._forms.imported(simple))
         if not self._has_time(INT8):
             return
-        whole = self._place(INT8, all_of_it, dict.fromkeys(names, INT8))
+        whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8)))
         self._keep_if_within(whole)
         built = {INT8: whole, **({short: traded} if short and traded else {})}
         gains = self._gains(plain, built, squares)
@@ -343,7 +366,7 @@ class _Search:
             self._left_out[MIXED] = "no choice of layers saves more within the budget"
         for choice in worth[:_MOST_MIXES]:
             model = quantised.model_with(choice.of(INT8))
-            found = self._place(MIXED, model, choice.precisions, order=self._order)
+            found = self._place(Wanted(MIXED, model, choice.precisions, self._order))
             if self._keep_if_within(found) or not self._has_time(MIXED):
                 return
 
@@ -366,10 +389,10 @@ class _Search:
 
     def _result(self, winner: str, found: list[Comparison]) -> Result:
         ships = next(each.form for each in self._judged if each.form.name == winner)
-        precisions = precisions_of(ships.result, self._order, ships.precisions)
-        allowed = {name for name, kind in ships.precisions.items() if kind != INT8}
+        precisions = precisions_of(ships.result, self._order, ships.wanted.precisions)
+        allowed = {name for name, kind in ships.wanted.precisions.items() if kind != INT8}
         if left := allowed - precisions.keys():
-            kinds = ", ".join(sorted({ships.precisions[name] for name in left}))
+            kinds = ", ".join(sorted({ships.wanted.precisions[name] for name in left}))
             self._left_out[f"{kinds} for single layers"] = (
                 f"{len(left)} of {len(allowed)} that may be are faster in float32, as parts are "
                 "measured"
@@ -387,7 +410,7 @@ class _Search:
             left_out=dict(self._left_out),
         )
         # A form's own original is that form: what it agrees with is no news.
-        original = ships.result.original if ships.model is self._model else None
+        original = ships.result.original if ships.wanted.model is self._model else None
         return dataclasses.replace(
-            ships.result, precision=told, model=ships.model, original=original
+            ships.result, precision=told, model=ships.wanted.model, original=original
         )

@@ -33,6 +33,7 @@ class Box:
     rule: str = ""  # that found the part
     seconds: float | None = None  # what it was measured at alone; None where nobody did
     flags: tuple[str, ...] = ()  # what makes the seconds doubtful, as costs have it
+    precision: str = ""  # of a part in fewer bits than the model's float32
 
     @property
     def time(self) -> str:
@@ -148,6 +149,8 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
         gives = net.nodes[nodes[-1]].type if nodes else ""
         label = label or net.label(nodes)
         about = {**vars(part), "label": label, "type": gives, "rule": rule}
+        if part.backend:
+            about["precision"] = report.trades.get(part.backend) or net.precision(nodes)
         boxes.append(Box(kind, **about))
 
     for index, node in net.nodes.items():

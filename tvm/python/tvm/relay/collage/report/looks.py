@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A colour and a pattern for each backend of a report: to be told apart by those who see colours
-differently, and on paper. Test: report/test_looks.py.
+"""A colour and a pattern for each backend of a report, and a colour for each precision: to be told
+apart by those who see colours differently, and on paper. Test: report/test_looks.py.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Container, Iterable, Mapping
 from ..plans.names import TVM_ALONE
 from .record import Report
 
+INT8 = "int8"
 # As placements call who runs what launches no kernel.
 FREE = "host"
 
@@ -21,6 +22,11 @@ FREE = "host"
 _GREY = "#8a8f98"
 _COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a900")
 PATTERNS = ("plain", "up", "dots", "across", "down", "cross", "rings")
+
+
+# The fewer bits, the darker, in a hue that no backend has.
+PRECISION_COLOURS = {"bfloat16": "#b79fdb", "float16": "#b79fdb", INT8: "#5b2a86"}
+OTHER_PRECISION = "#8a5cb8"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +59,11 @@ def looks_of(backends: Iterable[str], declared: Mapping[str, str]) -> dict[str, 
         first = _COLOURS.index(colour) if colour in _COLOURS else zlib.crc32(colour.encode())
         looks[name] = Look(colour, PATTERNS[1:][(first + used[colour]) % (len(PATTERNS) - 1)])
     return looks
+
+
+def precision_look(precision: str) -> Look:
+    """Return the look of a precision with fewer bits than float32."""
+    return Look(PRECISION_COLOURS.get(precision, OTHER_PRECISION), PATTERNS[0])
 
 
 def _free_colour(name: str, used: Counter[str], declared: Container[str]) -> str:

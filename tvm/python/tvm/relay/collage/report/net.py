@@ -18,7 +18,7 @@ from ..plans.names import TVM_ALONE
 from ..plans.placement.seen import SeenPlans
 from ..views.function_report import CostedCandidate, FunctionGraph, GraphNode
 from .facts import seconds_together
-from .looks import FREE
+from .looks import FREE, INT8
 from .record import Report, SearchedFunction
 
 _SHOWN = ("call", "call_other", "function", "other")
@@ -73,6 +73,10 @@ class Net:
             for value in ([index] if node.kind not in _SEEN_THROUGH else self.sources(index))
         ]
 
+    def precision(self, nodes: Iterable[int]) -> str:
+        """Return int8 for operators some of which compute in 8 bits, or change to them; else ""."""
+        return INT8 if any(map(_is_in_bytes, (self.nodes[index] for index in nodes))) else ""
+
     def label(self, nodes: Iterable[int]) -> str:
         """Return operators in short: "conv2d + add + relu", or counted where they are many."""
         names = [short_name(self.nodes[index]) for index in nodes]
@@ -87,6 +91,12 @@ class Net:
 def short_name(node: GraphNode) -> str:
     """Return an operator without its folder: nn.conv2d is conv2d."""
     return (node.op or node.kind).rpartition(".")[2]
+
+
+def _is_in_bytes(node: GraphNode) -> bool:
+    """Return whether an operator is a quantised one, or a product of integers."""
+    is_product = node.op.startswith("nn.") and node.type.startswith("int32")
+    return is_product or node.op.startswith("qnn.")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -279,6 +279,7 @@ class Report:
     colours: dict[str, str] = _mapping(
         "by backend, those that backends declare, so that pictures are alike"
     )
+    trades: dict[str, str] = _mapping("by backend, the types that some trade accuracy for")
     decision: Decision | None = described(
         "of a replay what was measured for its decision; else null", default=None
     )
@@ -324,6 +325,7 @@ class Report:
             placements=source.placements,
             precision=source.precision,
             colours={**self.colours, **source.colours},
+            trades={**self.trades, **source.trades},
             decision=source.decision or measured,
         )
 

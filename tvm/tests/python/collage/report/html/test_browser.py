@@ -7,10 +7,13 @@ import time
 
 import pytest
 from browser import browser, save_screenshot, set_screen
+from made_precisions import told
 from made_reports import made, made_report, record
 from PIL import Image
+from tvm.relay.collage.files.records import to_json
 from tvm.relay.collage.plans.placement import load_placement
 from tvm.relay.collage.report.html import to_html
+from tvm.relay.collage.report.looks import PRECISION_COLOURS
 
 LARGE = 285  # blocks: 1,999 operators
 
@@ -510,3 +513,24 @@ def test_a_box_without_a_time_says_so(chrome, show):
     assert "not measured" in box_named(chrome, "add").text
     box_named(chrome, "add").click()
     assert "nobody measured this part alone" in text_of(chrome, ".costs .here")
+
+
+def test_the_front_has_what_was_built_and_what_was_foreseen(show, chrome):
+    show(made(2, precision=to_json(told()), trades={"alpha": "bfloat16"}))
+    circles = {
+        name: chrome.find_elements("css selector", f"#precision circle.{name}")
+        for name in ("built", "foreseen")
+    }
+    # int8 over the budget was not timed.
+    assert [len(found) for found in circles.values()] == [2, 1]
+    left = {circle.get_attribute("cx") for each in circles.values() for circle in each}
+    assert len(left) == 3
+    assert "1 layer in int8" in circles["foreseen"][0].get_property("textContent")
+    assert "mixed" in text_of(chrome, "#precision") and find(chrome, "#to-precision")
+    strips = chrome.find_elements("css selector", f'rect[fill="{PRECISION_COLOURS["bfloat16"]}"]')
+    assert strips
+
+
+def test_without_precisions_the_page_has_no_place_for_them(show, chrome):
+    show("small")
+    assert chrome.find_elements("css selector", "#precision, #to-precision") == []

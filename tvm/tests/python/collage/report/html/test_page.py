@@ -6,7 +6,9 @@ import re
 from pathlib import Path
 
 import pytest
+from made_precisions import told
 from made_reports import made, made_report, record
+from tvm.relay.collage.files.records import to_json
 from tvm.relay.collage.report import html
 from tvm.relay.collage.report.html import to_html
 
@@ -129,3 +131,22 @@ def test_what_was_not_searched_says_why():
         ["@main was left as it was: it is recursive"]
     ]
     assert data["reasons"][0]["texts"][0].startswith("Nothing failed")
+
+
+def test_precisions_are_a_section_of_their_own():
+    assert data_of(to_html(made(1)))["precision"] == []
+    data = data_of(to_html(made(1, precision=to_json(told()))))
+    first, layers = data["precision"]
+    assert first["front"] and first["texts"][0].startswith("Precision mixed ships")
+    columns = ["layer", "operator", "precision", ">int8 saves", ">error in int8"]
+    assert layers["columns"] == [*columns, ">bfloat16 saves", ">error in bfloat16"]
+    assert layers["rows"] == [
+        ["a", "Conv", "int8", "40 us", "0.10%", "", ""],
+        ["b", "Conv", "float32", "20 us", "1.00%", "−10 us", "0.10%"],
+        ["c", "Gemm", "float32", "not known", "0.50%", "", ""],
+    ]
+
+
+def test_a_choice_without_layers_is_told_all_the_same():
+    data = data_of(to_html(made(1, precision=to_json(told(layers=())))))
+    assert len(data["precision"]) == 1

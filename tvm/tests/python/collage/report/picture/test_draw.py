@@ -11,7 +11,7 @@ from made_reports import made, made_report, record
 from tree import ROOT
 from tvm.relay.collage.backends import declared_colours
 from tvm.relay.collage.errors import CollageError
-from tvm.relay.collage.report.looks import looks_of, mixed
+from tvm.relay.collage.report.looks import looks_of, mixed, precision_look
 from tvm.relay.collage.report.picture import Picture, to_pdf, to_svg
 from tvm.relay.collage.report.picture.draw import text_width
 
@@ -33,6 +33,17 @@ def test_a_picture_says_plan_backends_times_operators_and_shapes():
     other = texts(to_svg(Picture(record(report), "beta")))
     assert other[0].startswith("Plan beta: ") and "alpha" not in other
     assert "which ships" not in other[0]
+
+
+def test_fewer_bits_are_a_strip_at_the_right_and_stand_in_the_legend():
+    report = made(2, trades={"alpha": "bfloat16"})
+    drawn = to_svg(Picture(report))
+    found = texts(drawn)
+    boxes = [box for box in Picture(report).graph.boxes if box.backend == "alpha"]
+    assert drawn.count(precision_look("bfloat16").colour) == len(boxes) + 1
+    assert sum(words.startswith("bfloat16, ") for words in found) == len(boxes)
+    assert [words for words in found if words.startswith("bfloat16: ")]
+    assert precision_look("bfloat16").colour not in to_svg(Picture(made(2)))
 
 
 def test_the_picture_in_the_docs_is_what_is_drawn():

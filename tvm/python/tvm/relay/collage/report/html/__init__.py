@@ -19,10 +19,18 @@ from ...costs.cost import FLAGS
 from ...files.kinds import PLACEMENT_FORMAT
 from ...plans.placement.types import VERSION
 from ..facts import MORE, head_lines
-from ..looks import report_looks
+from ..looks import OTHER_PRECISION, PRECISION_COLOURS, report_looks
 from ..record import Report
 from .arranged import arrange
-from .page import environment, plan_rows, plans_note, reason_blocks, search_blocks, tiles
+from .page import (
+    environment,
+    plan_rows,
+    plans_note,
+    precision_blocks,
+    reason_blocks,
+    search_blocks,
+    tiles,
+)
 
 _MARK = re.compile(r"/\* (\w+\.(?:css|js)) \*/")
 _NEXT = "Click a part of the graph to see what it would cost elsewhere, and why it is not there."
@@ -34,10 +42,12 @@ def to_html(report: Report, plan: str | None = None, function: str = "") -> str:
     data = {
         "head": [ships, latency, _NEXT if advice == MORE else advice],
         "looks": {name: dataclasses.asdict(look) for name, look in report_looks(report).items()},
+        "precisions": {"": OTHER_PRECISION, **PRECISION_COLOURS},
         "flags": FLAGS,
         "tiles": tiles(report),
         "plans_note": plans_note(report),
         "plans": plan_rows(report),
+        "precision": precision_blocks(report.precision),
         "search": search_blocks(report),
         "reasons": reason_blocks(report),
         "environment": environment(report),

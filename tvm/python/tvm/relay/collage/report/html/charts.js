@@ -137,11 +137,12 @@ function drawTime(bar, tableRoot, note, graph, select) {
 /** Blocks as page.py has them: titles, texts, figures and tables. */
 function drawBlocks(root, blocks, drawable, pick) {
   const cell = (one) => (typeof one === "string" ? one : chip(one.backend));
-  for (const { title, texts, figures, columns, rows, kind, history } of blocks) {
+  for (const { title, texts, figures, columns, rows, kind, history, front } of blocks) {
     if (title) root.append(html("h3", {}, title));
     root.append(...texts.map((line) => html("p", {}, line)));
     if (figures) root.append(searchFigures(figures));
     if (history) root.append(...historyOf(REPORT.graph_search, drawable, pick));
+    if (front) root.append(...frontOf(REPORT.precision));
     if (rows.length) {
       root.append(
         table(

@@ -22,6 +22,11 @@ function patternOf(backend) {
   return pattern === "plain" ? "none" : `url(#pattern-${pattern})`;
 }
 
+/** The colour of what computes in fewer bits than float32. */
+function precisionColour(precision) {
+  return DATA.precisions[precision] || DATA.precisions[""];
+}
+
 /** Nodes and candidates of one function, found by node. */
 class Facts {
   constructor(name) {

@@ -219,6 +219,10 @@ class GraphView {
         svg("rect", { x: 1, y: 1, width: 12, height: height - 2, rx: 8, fill: pattern }),
       );
     }
+    if (box.precision) {
+      const strip = { x: width - 8, y: 1, width: 7, height: height - 2, rx: 3.5 };
+      group.append(svg("rect", { ...strip, fill: precisionColour(box.precision) }));
+    }
     if (detail === "blocks") {
       if (place.inside) this._inside(group, place, detail);
       return group;
@@ -245,20 +249,21 @@ class GraphView {
     return group;
   }
 
-  /** Backend, shape and time of a closed box. */
+  /** Backend, precision, shape and time of a closed box. */
   _figures(group, box, width) {
     const words = box.time;
     const room = width - 44;
     // The backend's name and the time without its notes stand whole; the part's facts have the rest.
     const plain = measured(box.plain, FONTS.time);
+    const who = box.precision ? `${box.backend} · ${box.precision}` : box.backend;
     const timeRoom = Math.max(
-      room - measured(box.backend, FONTS.small),
+      room - measured(who, FONTS.small),
       plain + measured(" (…", FONTS.time),
     );
     const time = fitted(words, timeRoom, FONTS.time);
     const whereRoom = room - measured(time, FONTS.time);
-    const hasShape = measured(`${box.backend} · …`, FONTS.small) <= whereRoom;
-    const where = hasShape ? `${box.backend} · ${box.shape}` : box.backend;
+    const hasShape = measured(`${who} · …`, FONTS.small) <= whereRoom;
+    const where = hasShape ? `${who} · ${box.shape}` : who;
     group.append(text(22, 43, fitted(where, whereRoom, FONTS.small), "small"));
     group.append(text(width - 10, 43, time, "time right"));
     if (box.seconds == null) return;

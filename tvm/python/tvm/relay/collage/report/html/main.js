@@ -13,6 +13,8 @@ function begin() {
   drawPatterns(byId("patterns"));
   drawTiles(byId("tiles"));
   drawBlocks(byId("reasons-body"), DATA.reasons);
+  drawBlocks(byId("precision-body"), DATA.precision);
+  if (!DATA.precision.length) for (const id of ["precision", "to-precision"]) byId(id).remove();
   drawEnvironment(byId("environment-body"));
   beginTheme();
   byId("save-report").addEventListener("click", () => saveFile("report.json", REPORT_TEXT));

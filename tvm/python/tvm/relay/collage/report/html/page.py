@@ -22,6 +22,7 @@ from ..facts import (
     tried_text,
     why_text,
 )
+from ..precision import PlacedLayer, Precisions, precision_lines
 from ..record import Report, SearchedFunction
 
 Cell = str | dict[str, str]
@@ -124,6 +125,47 @@ def _speed(ratio: Ratio | None) -> str:
     if ratio.low is None or ratio.high is None or ratio.low == ratio.high:
         return text
     return f"{text} [{ratio.low:.2f}, {ratio.high:.2f}]"
+
+
+# --- precision -----------------------------------------------------------------------------------
+
+
+def precision_blocks(told: Precisions | None) -> list[Block]:
+    """Return what ships beside what else was built, the front, and the layers; nothing where nobody
+    chose precisions."""
+    if told is None:
+        return []
+    kinds = list(dict.fromkeys(other.precision for row in told.layers for other in row.others))
+    heads = [head for kind in kinds for head in (f">{kind} saves", f">error in {kind}")]
+    blocks = [block(texts=precision_lines(told), front=True)]
+    if not told.layers:
+        return blocks
+    about = (
+        "What each layer alone would save in fewer bits, by profiles, and its error by rms. To "
+        "build another point of the front, compile again with its error as the budget."
+    )
+    rows = [_layer(row, kinds) for row in told.layers]
+    columns = ("layer", "operator", "precision", *heads)
+    return [*blocks, block("Layers", columns, rows, texts=[about])]
+
+
+def _layer(row: PlacedLayer, kinds: Sequence[str]) -> list[str]:
+    others = {other.precision: other for other in row.others}
+    found = [row.name, row.op, row.precision]
+    for kind in kinds:
+        other = others.get(kind)
+        found += ["", ""] if other is None else [_saved(other.saves_seconds), _error(other.error)]
+    return found
+
+
+def _saved(seconds: float | None) -> str:
+    if seconds is None:
+        return "not known"
+    return format_seconds(seconds) if seconds >= 0 else f"−{format_seconds(-seconds)}"
+
+
+def _error(error: float | None) -> str:
+    return "no number" if error is None else f"{error:.2%}"
 
 
 # --- how it was found ----------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from tvm_collage.words import MOST_BOXES
 
 from ..boxes import Box, BoxGraph, box_graph, chosen, graph_of
 from ..facts import plan_time, shape_text, share_text, sum_remark, time_text, time_together
-from ..looks import Look, mixed, report_looks
+from ..looks import Look, mixed, precision_look, report_looks
 from ..net import Net, short_name
 from ..record import Report
 from .fold import Fold, fold
@@ -100,13 +100,15 @@ class Picture:
         self.layout = lay_out_boxes(graph, widths)
         self.title = _title(report, function.function, plan)
         self.looks = report_looks(report)
+        precisions = sorted({box.precision for box in parts} - {""})
+        self.looks |= {name: precision_look(name) for name in precisions}
         entries = _legend_entries(self.looks, parts)
         widest = max((_entry_width(words) for _, words in entries), default=0.0)
         titled = text_width(self.title, _TITLE.size, is_bold=True)
         room = max(self.layout.width, titled, widest, 480.0)
         self.width = room + 2 * _MARGIN  # of the page
         self.aside = (self.width - self.layout.width) / 2  # room at the left of the boxes
-        self.legend = _in_rows(entries, room)  # rows of backends, each with what it has of the plan
+        self.legend = _in_rows(entries, room)  # backends and precisions, with what they have of it
         self.heights = [
             _NAMED_HEIGHT if box.is_named else _HEAD + _ROW * len(_rows(net, box)) + 4
             for box in graph.boxes
@@ -179,6 +181,9 @@ class Picture:
             pen.band(inner, look)
         else:
             pen.box(area, fill=PAPER, line=EDGE, radius=7)
+        if box.precision:
+            at_right = Area(x + width - 7, y + 1, 6, height=height - 2)
+            pen.band(at_right, self.looks[box.precision])
         name, time = _name(box), box.time
         if _head_width(name, time) > width:
             time = time_text(box.seconds, ())
@@ -197,10 +202,10 @@ class Picture:
 
 
 def _legend_entries(looks: dict[str, Look], parts: list[Box]) -> list[tuple[str, str]]:
-    """Return the backends that have parts, each with what it has."""
+    """Return the backends and precisions that have parts, each with what it has."""
     entries = []
     for backend in looks:
-        mine = [part for part in parts if part.backend == backend]
+        mine = [part for part in parts if backend in (part.backend, part.precision)]
         if not mine:
             continue
         words = f"{backend}: {len(mine)} part{'s' if len(mine) > 1 else ''}"
@@ -274,12 +279,14 @@ def _name(box: Box) -> str:
 
 
 def _below(box: Box, total: float) -> str:
-    """Return what stands below a box's name: how many parts it has, unless that is its name, and
-    what its time is of all parts' or, where nobody measured it, the rule that found it."""
+    """Return what stands below a box's name: its precision, where that is not the model's, how many
+    parts it has, unless that is its name, and what its time is of all parts' or, where nobody
+    measured it, the rule that found it."""
     share = (box.seconds or 0.0) / (total or 1.0)
     of_all = f"{share_text(share)} of the parts' time" if box.seconds is not None else box.rule
     count = box.count if isinstance(box, Fold) else ""
-    return ", ".join(words for words in (count, of_all) if words and words != _name(box))
+    told = (box.precision, count, of_all)
+    return ", ".join(words for words in told if words and words != _name(box))
 
 
 def _rows(net: Net, box: Box) -> list[tuple[str, str, str]]:

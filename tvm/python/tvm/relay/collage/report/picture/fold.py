@@ -23,9 +23,9 @@ _FEWEST_INPUTS = 4
 
 @dataclasses.dataclass(frozen=True)
 class Fold(Box):
-    """Several parts, or several inputs, as one box. Its backend is "" where its parts have several,
-    its type "" where others read what several of them give, its seconds the sum of those that are
-    known."""
+    """Several parts, or several inputs, as one box. Its backend and precision are "" where its
+    parts have several, its type "" where others read what several of them give, its seconds the sum
+    of those that are known."""
 
     boxes: tuple[Box, ...] = ()  # that it holds
 
@@ -93,6 +93,7 @@ def _one(boxes: Sequence[Box], net: Net, gives: str) -> Box:
     nodes = tuple(node for box in boxes for node in box.nodes)
     is_input = boxes[0].kind == "input"
     backends = {box.backend for box in boxes}
+    precisions = {box.precision for box in boxes}
     return Fold(
         kind=boxes[0].kind if is_input else "part",
         backend=backends.pop() if len(backends) == 1 else "",
@@ -101,6 +102,7 @@ def _one(boxes: Sequence[Box], net: Net, gives: str) -> Box:
         type=gives,
         seconds=_seconds(boxes) if any(box.seconds is not None for box in boxes) else None,
         flags=tuple(dict.fromkeys(flag for box in boxes for flag in box.flags)),
+        precision=precisions.pop() if len(precisions) == 1 else "",
         boxes=tuple(boxes),
     )
 
