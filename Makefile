@@ -28,7 +28,7 @@ ifneq ($(origin CXX),default)
 export CXX
 endif
 
-.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization notebooks bench wheel zoo-environment docs lint clean lock
+.PHONY: build test test-all test-python test-cpp test-sanitized test-torch fuzz test-upstream demo demo-autotune demo-performance demo-customization demo-precision notebooks bench wheel zoo-environment docs lint clean lock
 
 # Printed after a build that was asked for by name, as a plain `make` does.
 NEXT = Next: `make demo`, or `source $(BIN)/activate` and `collage --help`.
@@ -99,14 +99,14 @@ test-upstream: build
 demo: build
 	@$(BIN)/python demos/demo.py $(ARGS)
 
-# One backend more at a time; and a backend of one's own. Pictures go to build/demo.
-demo-performance demo-customization: build
+# One backend more at a time; a backend of one's own; fewer bits. Pictures go to build/demo.
+demo-performance demo-customization demo-precision: build
 	@$(BIN)/python demos/$(@:demo-%=%).py
 
 # These demos as notebooks, run: the scripts are their source.
 notebooks: build
 	@mkdir -p build/notebooks
-	@for name in performance customization autotune; do \
+	@for name in performance customization precision autotune; do \
 	  $(BIN)/jupytext --quiet --to ipynb --output build/notebooks/$$name.ipynb demos/$$name.py; \
 	  PYTHONPATH="$(abspath demos)" $(BIN)/jupyter-execute --inplace build/notebooks/$$name.ipynb; \
 	done

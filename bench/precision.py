@@ -5,17 +5,16 @@
     python bench/precision.py                              # it goes on where it stopped
     python bench/precision.py --nets mobilenetv2 --budgets 0.01,0.05
 
-A net is compiled in a process of its own with samples (text that is drawn for the nets that read
-it, else random numbers), and runs beside the peers in rounds of all, on samples that nobody chose
-by: the libraries in float32 and bfloat16, and on the same net in 8 bits as NNCF quantises it.
-Errors are by one metric, beside onnxruntime in float32. Docs: docs/precision.md.
+A net is compiled in a process of its own with samples (of trained nets such as they are made for,
+harness/real_inputs.py, else random numbers), and runs beside the peers in rounds of all, on samples
+that nobody chose by: the libraries in each precision that they have (precision/peers.py). Errors
+are beside onnxruntime in float32. Docs: docs/precision.md.
 Test: bench/test_precision_bench.py.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -24,13 +23,15 @@ from pathlib import Path
 from typing import Any
 
 from harness import arguments, child, records
+from harness.real_inputs import TASKS, find_task
 from harness.resume import Book, Job, run
 from summaries import precisions
 
 KEY = ("net", "budget")
-OURS, COUNT, SEED = "collage", 16, 1
-DRAWN = {"ppocr_rec": (320, 48), "ppocr_cls": (192, 48), "ppocr_det": (640, 640)}
-NETS = "ppocr_cls,ppocr_rec,ppocr_det,mobilenetv2,resnet50,bert"
+OURS = "collage"
+# Samples: of nets with random weights, of which more tell nothing; and of others.
+COUNT, REAL_COUNT = 16, 32
+NETS = ",".join([*TASKS, "mobilenetv2", "resnet50", "bert", "vit", "gpt2"])
 MEASURE = "precision:measure_net"
 _SETTINGS = ("threads", "rounds", "metric", "backends")
 
@@ -42,9 +43,9 @@ def main(given: Sequence[str] | None = None) -> int:
     conditions = records.conditions(settings, packages)
     jobs = [
         Job(
-            f"{net.name} within {budget:g}",
-            {"net": net.name, "budget": budget},
-            partial(measure, {"name": net.name, "budget": budget, **settings}, options.limit),
+            f"{net} within {budget:g}",
+            {"net": net, "budget": budget},
+            partial(measure, {"name": net, "budget": budget, **settings}, options.limit),
         )
         for net in options.nets
         for budget in options.budgets
@@ -66,13 +67,17 @@ def measure_net(
     name: str, budget: float, threads: int, rounds: int, metric: str, backends: Sequence[str]
 ) -> dict[str, Any]:
     """Compile a net within the budget and measure it beside the peers; in a process of its own."""
-    import models
+    from harness.sides import row_of, with_threads
     from tvm.relay import collage
+    from tvm.relay.collage.measure.race.race import RaceOptions
     from tvm.relay.collage.precision.calibration import Calibration, load_calibration
+    from tvm.relay.collage.precision.metrics import find_metric
+    from tvm.relay.collage.precision.peers import beside_peers
 
-    net = models.find(name)[0]
-    model = net.build(1)
-    samples = load_calibration(samples_of(net, model), model)
+    task = find_task(name)
+    model, metric = task.build(), metric or task.metric
+    count = REAL_COUNT if task.is_trained else COUNT
+    samples = load_calibration(task.samples(model, count), model)
     targets = [collage.host_target(), *backends]
     given = collage.CollageOptions(accuracy_budget=budget, metric=metric, progress="lines")
     with tempfile.TemporaryDirectory(prefix="collage-bench-") as folder:
@@ -82,17 +87,21 @@ def measure_net(
             found = collage.optimize_precision(model, targets, given, calibration=samples)
         library = str(Path(folder, "ours.so"))
         found.save_library(library)
-        rows = beside_peers(
-            model,
+        compared = beside_peers(
+            OURS,
             library,
+            model,
             Calibration.of(samples),
             folder,
-            threads=threads,
-            rounds=rounds,
-            metric=metric,
+            metric=find_metric(metric, [value.name for value in model.graph.output]),
+            environment=with_threads(threads),
+            race=RaceOptions(rounds=rounds),
         )
+    ours = next(item for item in compared if item.name == OURS)
     told = found.precision
     return {
+        "is_trained": task.is_trained,
+        "used_metric": metric,
         "ships": told.chosen.name,
         "plan": found.plan,
         "operators": {row.backend: row.operators for row in found.record.placement},
@@ -100,152 +109,14 @@ def measure_net(
         "left_out": told.left_out,
         "built": {row.name: [row.seconds, row.output_error] for row in told.plans},
         "phases": found.seconds,
-        "rows": rows,
+        "rows": [row_of(item, ours) for item in compared],
     }
 
 
-def samples_of(net: Any, model: Any) -> list[dict[str, Any]]:
-    """Return inputs by name: lines of text for the nets that read it, else random numbers."""
-    import models
-
-    if net.name not in DRAWN:
-        return [models.random_inputs(net, model, seed) for seed in range(COUNT)]
-    sys.path.append(str(arguments.ROOT / "demos"))
-    import numpy as np
-    from demo_ocr import draw_line, to_tensor
-
-    rng = np.random.default_rng(SEED)
-    letters = list("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-    (image,) = models.random_inputs(net, model)
-    found = []
-    for _ in range(COUNT):
-        word = "".join(rng.choice(letters, rng.integers(4, 13)))
-        drawn = draw_line(word, *DRAWN[net.name])
-        turned = drawn.rotate(180) if net.name == "ppocr_cls" and rng.random() < 0.5 else drawn
-        found.append({image: to_tensor(turned)})
-    return found
-
-
-def beside_peers(
-    model: Any,
-    library: str,
-    samples: Any,
-    folder: str,
-    *,
-    threads: int,
-    rounds: int,
-    metric: str,
-) -> list[dict[str, Any]]:
-    """Measure a library beside the peers in turns; return a row for each."""
-    import onnx
-    from harness.sides import row_of, with_threads
-    from tvm.relay.collage.errors import ModelError
-    from tvm.relay.collage.exec.arrays import load_arrays, save_arrays
-    from tvm.relay.collage.measure.race.comparison import OutputMetric, RightOutputs, compared
-    from tvm.relay.collage.measure.race.race import Contestant, RaceOptions
-    from tvm.relay.collage.plans.original.runtimes import run_original
-    from tvm.relay.collage.precision.calibration import by_sample, stacked
-    from tvm.relay.collage.precision.metrics import find_metric
-    from tvm.relay.collage.precision.quantiser import quantise
-
-    plain, inputs, truth = (
-        str(Path(folder, name)) for name in ("plain.onnx", "check.npz", "truth.npz")
-    )
-    onnx.save(model, plain)
-    save_arrays(inputs, stacked(samples.check))
-    count = len(samples.check)
-    run_original(plain, inputs, truth, sets=count)
-    files = {"float32": plain}
-    try:
-        files["int8"] = quantise(model, samples.ranges, folder).quantised
-    except ModelError as error:
-        print(f"no net in 8 bits: {error}")
-    environment = with_threads(threads)
-    contestants = [
-        Contestant.of_library(OURS, library, inputs, environment, sets=count, timed=1),
-        *peers_of(files, inputs, count, threads=threads, environment=environment),
-    ]
-    found = find_metric(metric, [value.name for value in model.graph.output])
-    right = by_sample(list(load_arrays(truth).values()), count)
-
-    def error_of(outputs: Sequence[Any], _: Sequence[Any]) -> float:
-        return found.error(by_sample(outputs, count), right)
-
-    judged = RightOutputs(rtol=math.inf, truth=truth, metric=OutputMetric(metric, error_of))
-    comparisons = compared(contestants, judged, RaceOptions(rounds=rounds))
-    ours = next(item for item in comparisons if item.name == OURS)
-    return [row_of(item, ours) for item in comparisons]
-
-
-def peers_of(
-    files: dict[str, str], inputs: str, count: int, *, threads: int, environment: dict[str, str]
-) -> list[Any]:
-    """Return the contestants of the libraries on each form of the net."""
-    from tvm.relay.collage.measure.peers import untouched_variables
-    from tvm.relay.collage.measure.race.race import Contestant
-
-    variables = {**environment, **untouched_variables()}
-    shared = {"inputs": inputs, "count": count, "threads": threads}
-    found = []
-    for form, file in files.items():
-        given = {"model": file, **shared}
-        found.append(
-            Contestant(f"onnxruntime {form}", "precision:onnxruntime_on", given, variables)
-        )
-        for kind in ("f32", "bf16"):
-            name = f"openvino {form} {kind}"
-            arguments_of = {**given, "kind": kind}
-            found.append(Contestant(name, "precision:openvino_on", arguments_of, variables))
-    return found
-
-
-def onnxruntime_on(model: str, inputs: str, count: int, threads: int) -> Any:
-    """onnxruntime on samples that are stacked in a file: it is timed on the first."""
-    from tvm.relay.collage.exec.arrays import load_arrays, sets_of
-    from tvm.relay.collage.measure.peers import PeerRunnable
-    from tvm.relay.collage.ops.onnx_session import session_of
-
-    session = session_of(model, threads, is_optimized=True)
-    rows = sets_of(load_arrays(inputs), count)
-
-    def outputs(_: Any) -> list[Any]:
-        return [array for row in rows for array in session.run(None, row)]
-
-    return PeerRunnable(lambda: session.run(None, rows[0]), outputs)
-
-
-def openvino_on(model: str, inputs: str, count: int, threads: int, kind: str) -> Any:
-    """OpenVINO set up for latency with this type inside, on samples as above."""
-    import numpy as np
-    import openvino
-    from tvm.relay.collage.exec.arrays import load_arrays, sets_of
-    from tvm.relay.collage.measure.peers import PeerRunnable
-
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": kind,
-        "INFERENCE_NUM_THREADS": threads,
-    }
-    core = openvino.Core()
-    compiled = core.compile_model(core.read_model(model), "CPU", settings)
-    request = compiled.create_infer_request()
-    rows = sets_of(load_arrays(inputs), count)
-
-    def set_inputs(row: dict[str, Any]) -> None:
-        for name, value in row.items():
-            request.set_tensor(name, openvino.Tensor(value))
-
-    def outputs(_: Any) -> list[Any]:
-        found = []
-        for row in rows:
-            set_inputs(row)
-            request.infer(share_outputs=True)
-            found += [np.array(request.get_tensor(port).data) for port in compiled.outputs]
-        set_inputs(rows[0])
-        return found
-
-    set_inputs(rows[0])
-    return PeerRunnable(lambda: request.infer(share_outputs=True), outputs)
+@arguments.checked
+def known(text: str) -> list[str]:
+    """Return names of nets; ValueError for one that there is not."""
+    return [find_task(name).name for name in arguments.listed(text)]
 
 
 def parse(given: Sequence[str] | None) -> argparse.Namespace:
@@ -253,13 +124,13 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         __doc__,
         threads=None,
         rounds=30,
-        nets=NETS,
-        backends="dnnl,onnxruntime,openvino,openvino_bf16",
+        backends="dnnl,onnxruntime,openvino,openvino_bf16,openvino_w8",
         record=arguments.RESULTS / "precision.jsonl",
         **arguments.RESUMED,
     )
     parser.add_argument("--budgets", default="0.01", help="errors, with commas between")
-    parser.add_argument("--metric", default="max", help="max, rms or argmax")
+    parser.add_argument("--nets", type=known, default=NETS, help="default: %(default)s")
+    parser.add_argument("--metric", default="", help="max, rms or argmax; by default each net's")
     parser.add_argument("--limit", type=float, default=1800.0, help="seconds for a net")
     options = parser.parse_args(given)
     options.budgets = [float(text) for text in arguments.listed(options.budgets)]

@@ -20,7 +20,6 @@ import collections
 import dataclasses
 import json
 import math
-import os
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ from typing import Any
 
 from harness import arguments, child, quantised, records
 from harness.resume import Book, Job, run
-from harness.shipped import Shipped, read_table
+from harness.shipped import FOLDER, Shipped, read_table
 from harness.tables import interval_text
 from summaries.files import ratio_of
 
@@ -252,8 +251,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
     add("--only", type=arguments.listed, help="packages or quantisers, or files (default: all)")
     limit = "for compiling one file (default: 600)"
     add("--limit-seconds", dest="limit", type=float, default=600.0, help=limit)
-    folder = os.environ.get("COLLAGE_FILES_FOLDER", str(arguments.ROOT / "build/bench/real_files"))
-    add("--cache", type=Path, default=folder, help="folder of files, also COLLAGE_FILES_FOLDER")
+    add("--cache", type=Path, default=FOLDER, help="folder of files, also COLLAGE_FILES_FOLDER")
     add("--compile-arguments", type=str.split, default=[], help="more for `collage compile`")
     options = parser.parse_args(given)
     options.record = options.record or RECORDS[options.files]

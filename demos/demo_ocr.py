@@ -6,6 +6,7 @@ Test: demos/test_demo.py.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,14 @@ def draw_line(text: str, width: int, height: int) -> Any:
     at = ((width - right - left) / 2, (height - bottom - top) / 2)
     pen.text(at, text, fill="black", font=font)
     return image
+
+
+def draw_words(count: int, width: int, height: int, seed: int = 1) -> list[tuple[str, Any]]:
+    """Random words of 4 to 12 letters and digits, each with its image."""
+    draw = np.random.default_rng(seed)
+    letters = list(string.ascii_letters + string.digits)
+    words = ["".join(draw.choice(letters, draw.integers(4, 13))) for _ in range(count)]
+    return [(word, draw_line(word, width, height)) for word in words]
 
 
 def to_tensor(image: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,8 @@ import numpy as np
 from .arguments import ROOT
 
 TABLE = ROOT / "bench/real_files.toml"
+# Where files are kept once pip has brought them.
+FOLDER = Path(os.environ.get("COLLAGE_FILES_FOLDER", ROOT / "build/bench/real_files"))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -63,12 +63,12 @@ def _cells(found: Record) -> list[str]:
     gain, peer = over_float32(found), best_peer(found)
     error = ours["output_error"]
     return [
-        found["net"],
+        found["net"] if found["is_trained"] else f"{found['net']} (random)",
         f"{found['budget']:g}",
         found["ships"],
         layers or "-",
         milliseconds(ours["seconds"]),
-        "-" if error is None else f"{error:.2%}",
+        "-" if error is None else f"{error:.2%} {found['used_metric']}",
         f"{gain:.2f}" if gain else "-",
         peer["name"] if peer else "-",
         interval_text(peer["ratio"], ".2f") if peer else "-",

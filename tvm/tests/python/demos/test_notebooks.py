@@ -10,7 +10,7 @@ import nbclient
 import pytest
 from tree import ROOT
 
-NAMES = ["performance", "customization", "autotune"]
+NAMES = ["performance", "customization", "precision", "autotune"]
 
 
 def notebook_of(name):
@@ -63,6 +63,17 @@ def test_a_backend_of_one_s_own(tmp_path):
     assert "[custom.look_up] by custom.look_up" in text and "[custom.chain]" in text
     assert lines_beside("without", text) == 3
     assert (tmp_path / "customization.svg").stat().st_size > 1000
+
+
+@pytest.mark.slow("a real net placed in several precisions")
+@pytest.mark.timeout(900)
+def test_fewer_bits(tmp_path):
+    text = run("precision", tmp_path)
+    assert re.search(r"^Precision \S.* ships", text, re.MULTILINE)
+    answers = [line.split()[1:] for line in text.splitlines() if re.search(r" (0|180) ", line)]
+    assert len(answers) == 6 and all(float32 == ships for float32, ships, _ in answers)
+    for file in ("precision.svg", "precision.html"):
+        assert (tmp_path / file).stat().st_size > 1000
 
 
 @pytest.mark.slow("a small net searched three times and tuned")

@@ -17,7 +17,13 @@ from typing import Any, NamedTuple
 import tvm
 from tvm_collage.words import Effort
 
-from .backends.accuracy import check_budget, keeping, traders_in, without_traders
+from .backends.accuracy import (
+    check_budget,
+    keeping,
+    traders_in,
+    warn_of_made_up_inputs,
+    without_traders,
+)
 from .backends.targets import GivenTargets, TargetList, parse_targets, warn_host_alone
 from .compile import build_whole, check_calls_parts, check_runs, executor_of, prepare
 from .compile.built import Built
@@ -186,6 +192,8 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
+    if placement is None:
+        warn_of_made_up_inputs(targets.external, bool(samples))
     plans = Plans(prepared, targets, is_simplified)
     request = Request(
         prepared,

@@ -68,6 +68,7 @@ const EngineKind& GetEngineKind(const std::string& name) {
       {"onnxruntime", OnnxRuntimeEngineKind()},
       {"openvino", OpenVinoEngineKind()},
       {"openvino_bf16", OpenVinoBf16EngineKind()},
+      {"openvino_w8", OpenVinoEngineKind()},
   };
   auto found = kinds.find(name);
   if (found == kinds.end()) {

@@ -34,6 +34,7 @@ LIBRARIES = {
     "openvino": (relay.round, "OPENVINO", "pip install openvino"),
     "xnnpack": (relay.erf, "XNNPACK", "XNNPACK (libexecutorch_backend_xnnpack.so) was not found"),
     "openvino_bf16": (relay.round, "OPENVINO", "pip install openvino"),
+    "openvino_w8": (relay.round, "OPENVINO", "pip install openvino"),
 }
 # And those with a codegen of a user's own; a function of Python's is nowhere but in this process.
 BACKENDS = [*LIBRARIES, IN_C.name, IN_PYTHON.name]

@@ -3,11 +3,11 @@
 
 import json
 
+import numpy as np
 import pytest
 from cli_nets import QUICK, SHAPE, call, with_made_up_costs, write_library, write_net
 from tvm.relay.collage.cli import bench, building
 from tvm.relay.collage.costs.compared import ComparedPlan, Ratio
-from tvm.relay.collage.measure.race.race import RaceOptions
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_waiting_for_another_search_is_told(monkeypatch):
     def on_step(*step, **how):
         told.append((*step, how))
 
-    bench.measure("m", "l", "i", rtol=1e-3, race=RaceOptions(rounds=9), on_step=on_step)
+    bench.measure("m", "l", "i", rtol=1e-3, race=bench.told_race(9, 0, on_step))
     assert told == [("waiting for another", 0, 9, {"is_waiting": True})]
 
 
@@ -114,3 +114,22 @@ def test_what_cannot_be_compared_is_one_line(tmp_path, monkeypatch, capsys, argu
     assert call("bench", *arguments, *QUICK) == 1
     err = capsys.readouterr().err
     assert says in err and err.count("\n") == 1 and SHAPE
+
+
+def test_with_samples_all_are_beside_each_other_in_each_precision_within_the_budget(
+    net, monkeypatch, capsys, tmp_path
+):
+    pytest.importorskip("nncf", reason="the extra precision is not installed")
+    with_made_up_costs(monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).standard_normal((8, *SHAPE)).astype("float32")
+    np.savez("samples.npz", x=x)
+    assert call("compile", net, "-o", "ours.so", *QUICK) == 0
+    capsys.readouterr()
+    given = ("--accuracy-budget", "1e-4", "--calibration", "samples.npz", "--rounds", 2, "--json")
+    assert call("bench", net, "--library", "ours.so", *given, *QUICK) == 0
+    found = json.loads(capsys.readouterr().out)["contestants"]
+    rows = {row["name"]: row for row in found}
+    assert rows["collage"]["seconds"] and rows["onnxruntime float32"]["seconds"]
+    over = rows["onnxruntime int8"]
+    assert over["seconds"] is None and over["status"] == "wrong_result"

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from relay_text import parse
+from tvm.relay.collage.backends import Backend
 from tvm.relay.collage.estimators.calibration import Multiples
 from tvm.relay.collage.estimators.profiles import Profiles
 from tvm.relay.collage.precision import layer_times
@@ -88,9 +89,9 @@ def test_layers_that_no_precision_was_chosen_for_stay_exact():
 
 def placed(monkeypatch, parts, nodes=(1, 4)):
     """A result whose layers have these nodes, and whose parts are of these backends."""
-    trades = {"exact": SimpleNamespace(trades_accuracy=""), "fast": SimpleNamespace()}
-    trades["fast"].trades_accuracy = "bfloat16"
-    monkeypatch.setattr(layer_times, "find_backend", trades.get)
+    exact, fast = Backend(), Backend()
+    fast.trades_accuracy, fast.traded_ops = "bfloat16", frozenset(("nn.dense",))
+    monkeypatch.setattr(layer_times, "find_backend", {"exact": exact, "fast": fast}.get)
     rows = [SimpleNamespace(backend=name, nodes=of) for name, of in parts]
     found = result(["" if k not in nodes else "nn.dense" for k in range(6)], {})
     found.placement = SimpleNamespace(functions=[SimpleNamespace(parts=rows)])

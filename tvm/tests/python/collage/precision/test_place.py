@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from onnx_nets import conv_net
+from onnx_nets import conv_net, model
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.precision import place
@@ -28,12 +28,12 @@ def options(**values):
 def placed(tmp_path_factory):
     """Whatever is the fastest of some microseconds ships."""
     store = str(tmp_path_factory.mktemp("store") / "costs.db")
-    model = conv_net()
+    net = conv_net()
     named = {"mod_name": "mine"}
     found = collage.optimize_precision(
-        model, TARGETS, options(store=store), calibration=SAMPLES, build_options=named
+        net, TARGETS, options(store=store), calibration=SAMPLES, build_options=named
     )
-    return model, found, store
+    return net, found, store
 
 
 def test_float_and_8_bits_are_compared_on_samples_of_their_own(placed):
@@ -73,9 +73,9 @@ def test_the_report_and_the_models_file_keep_the_choice(placed, tmp_path):
 
 
 def test_over_the_budget_float_ships(placed):
-    model, _, store = placed
+    net, _, store = placed
     tight = options(accuracy_budget=1e-7, store=store)
-    found = collage.optimize_precision(model, TARGETS, tight, calibration=SAMPLES, metric="rms")
+    found = collage.optimize_precision(net, TARGETS, tight, calibration=SAMPLES, metric="rms")
     told = found.precision
     assert told.chosen.name == "float32" and [row.name for row in told.plans] == ["float32"]
     assert told.left_out["int8"].endswith("over the budget") and told.metric == "rms"
@@ -126,6 +126,67 @@ def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
         names = {layer.name for layer in told.layers if layer.precision == "int8"}
         assert names == {smallest[1]}
     assert told.chosen.output_error <= within.accuracy_budget
+
+
+def test_what_is_near_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch):
+    asked, place_form = [], place.Forms.place
+
+    def noted(self, wanted, sample, *, is_searched=False):
+        found = place_form(self, wanted, sample, is_searched=is_searched)
+        asked.append((wanted.name, is_searched, found.seconds))
+        return found
+
+    monkeypatch.setattr(place.Forms, "place", noted)
+    given = options(store=placed[2], effort="normal")
+    found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
+    first = [row for row in asked if not row[1]]
+    searched = asked[len(first) :]
+    assert searched and all(is_searched for _, is_searched, _ in searched)
+    seconds = {name: each for name, _, each in first}
+    within = {row.name for row in found.precision.plans if row.output_error is not None}
+    least = min(seconds[name] for name in within)
+    near = {name for name in within if seconds[name] <= 1.15 * least}
+    assert {name for name, _, _ in searched} == near
+
+
+def test_a_backend_that_trades_accuracy_takes_part_as_a_form_of_its_own(placed):
+    reason = collage.get_backend("openvino_w8").available()
+    if reason:
+        pytest.skip(reason)
+    rng = np.random.default_rng(5)
+    weights = {
+        name: (rng.standard_normal((512, 512)) / 16).astype("float32") for name in ("a", "b")
+    }
+    nodes = [
+        onnx.helper.make_node("MatMul", ["x", "a"], ["p"]),
+        onnx.helper.make_node("Relu", ["p"], ["r"]),
+        onnx.helper.make_node("MatMul", ["r", "b"], ["y"]),
+    ]
+    net = model(nodes, [("x", (1, 512))], [("y", (1, 512))], weights)
+    samples = [rng.standard_normal((1, 512)).astype("float32") for _ in range(8)]
+    found = collage.optimize_precision(
+        net, [*TARGETS, "openvino_w8"], options(store=placed[2]), calibration=samples
+    )
+    told = found.precision
+    rows = {row.name: row for row in told.plans}
+    if "int8 weights" in told.left_out:
+        assert told.left_out["int8 weights"] == "float32 is faster everywhere"
+    else:
+        assert 1e-5 < rows["int8 weights"].output_error < 0.1
+    if told.chosen.name == "int8 weights":
+        assert {layer.precision for layer in told.layers} <= {"int8 weights", "float32"}
+    (right,) = onnxruntime.InferenceSession(net.SerializeToString()).run(None, {"x": samples[0]})
+    (own,) = found.runner()({"x": samples[0]})
+    assert np.abs(own - right).max() < 0.1 * np.abs(right).max()
+
+
+def test_a_net_of_convolutions_is_not_tried_with_weights_of_products_in_8_bits(placed):
+    given = options(store=placed[2])
+    found = collage.optimize_precision(
+        placed[0], [*TARGETS, "openvino_w8"], given, calibration=SAMPLES
+    )
+    told = found.precision
+    assert "int8 weights" not in {row.name for row in told.plans} | told.left_out.keys()
 
 
 def test_what_fails_later_loses_nothing_that_was_built(placed, monkeypatch):

@@ -20,6 +20,7 @@ BUILTIN = {
     "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
     "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
     "openvino_bf16": (_CPU, ".openvino", "OpenVinoBf16Backend"),
+    "openvino_w8": (_CPU, ".openvino", "OpenVinoW8Backend"),
     "cblas": (_CPU, ".cblas", "CblasBackend"),
     "mkl": (_CPU, ".mkl", "MklBackend"),
     "xnnpack": (_CPU, ".xnnpack", "XnnpackBackend"),

@@ -7,6 +7,7 @@ Docs: docs/accuracy.md. Test: backends/test_accuracy.py.
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from .registry import backend_of, find_backend
 from .target_options import options_in
 
 _OPTION = "accuracy_budget"
+_logger = logging.getLogger(__name__)
 
 
 def trades_accuracy(target: Target) -> str:
@@ -79,6 +81,19 @@ def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool
                 + option("guard")
                 + f" on, or {left_out}"
             )
+
+
+def warn_of_made_up_inputs(external: Sequence[Target], has_samples: bool) -> None:
+    """Warn that errors of backends which trade accuracy are those of random inputs."""
+    names = sorted(target.kind.name for target in external if trades_accuracy(target))
+    if names and not has_samples:
+        _logger.warning(
+            "errors of %s are measured on random inputs, of which those of real ones may be far: "
+            "give some by %s, or a few dozen by %s",
+            ", ".join(names),
+            option("sample_inputs"),
+            option("calibration"),
+        )
 
 
 def limits(

@@ -57,6 +57,7 @@ class Backend:
         trades_accuracy: the type that it computes in where the model's is finer, one of
             costs.rounding.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
             the option accuracy_budget allows an error, and its results may be off as that type is.
+        traded_ops: the operators that it computes so, by their Relay names; None for all.
         own_threads: do its parts run on threads of the library's own, not on TVM's? Then it is part
             of their cost to wake these, and TVM's behind them.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
@@ -82,6 +83,7 @@ class Backend:
     device_type: int = 1
     can_be_wrong: bool = False
     trades_accuracy: str = ""
+    traded_ops: frozenset[str] | None = None
     own_threads: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}
@@ -92,6 +94,11 @@ class Backend:
     set_options: dict[str, Any] = {}
     added_patterns: tuple[tuple, ...] = ()
     added_rules: dict[str, Any] = {}
+
+    def trades(self, op: str) -> str:
+        """Return the type that it computes an operator in for less accuracy; "" for none."""
+        is_traded = self.traded_ops is None or op in self.traded_ops
+        return self.trades_accuracy if is_traded else ""
 
     def version(self) -> str:
         """Return the library's version, which keys stored costs; "" when there is none."""

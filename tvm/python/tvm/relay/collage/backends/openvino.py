@@ -2,11 +2,13 @@
 """OpenVINO as a backend. Docs: docs/backends/onnx_model.md.
 Test: backends/onnx_model/test_backend.py."""
 
+from onnx import ModelProto
 from tvm import relay
 
 from .dnnl.types import why_bytes_are_inexact
 from .onnx_model.backend import OnnxModelBackend
 from .onnx_model.ops_quantised import QUANTISED
+from .onnx_model.weights import compress_weights
 
 
 class OpenVinoBackend(OnnxModelBackend):
@@ -41,3 +43,16 @@ class OpenVinoBf16Backend(OpenVinoBackend):
     name = "openvino_bf16"
     colour = "#d55e00"
     trades_accuracy = "bfloat16"
+
+
+class OpenVinoW8Backend(OpenVinoBackend):
+    """The same with weights of products in 8 bits, for which OpenVINO rounds what they are
+    multiplied with to 8 bits as well, by groups; all else is in float32."""
+
+    name = "openvino_w8"
+    colour = "#f0a07c"
+    trades_accuracy = "int8 weights"
+    traded_ops = frozenset(("nn.dense", "nn.matmul"))
+
+    def exported(self, function: relay.Function) -> ModelProto:
+        return compress_weights(super().exported(function))

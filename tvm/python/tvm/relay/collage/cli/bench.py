@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,12 +23,17 @@ from ..exec.arrays import save_arrays
 from ..exec.reply import Unsupported
 from ..exec.scratch import ScratchFolder
 from ..files.records import to_json
+from ..importer.whole import load_onnx
 from ..loaded import load
 from ..measure.peers import PEERS
 from ..measure.race.comparison import Comparison, RightOutputs, compare_plans, compared
 from ..measure.race.race import Contestant, RaceOptions
 from ..messages.progress import OnStep, steps, waiting
+from ..options import CollageOptions
 from ..plans.sample_inputs import load_samples
+from ..precision.calibration import Calibration, load_calibration
+from ..precision.metrics import find_metric
+from ..precision.peers import beside_peers
 from ..report import make_console, plan_table, print_titled
 from ..report.facts import best_single, plan_time, ratio_text
 from .building import BuildRequest, is_onnx, optimized, request_of
@@ -53,19 +57,20 @@ def bench_model(options: argparse.Namespace) -> int:
     chosen = request.chosen
     with contextlib.ExitStack() as held:
         folder = held.enter_context(ScratchFolder())
-        inputs = str(Path(folder, "inputs.npz"))
-        save_arrays(inputs, _inputs(request))
         library = options.library
         if library is None:
             library = str(Path(folder, "ours.so"))
             optimized(options, request=request).save_library(library)
         on_step = held.enter_context(steps("bench", chosen.progress))
         on_step("opening", 0, options.rounds)
-        race = RaceOptions(rounds=options.rounds, seed=chosen.seed)
-        found = measure(
-            str(options.model), library, inputs, rtol=options.rtol, race=race, on_step=on_step
-        )
-    rows = compare_plans(found, [name for name in PEERS if name not in left_out])
+        race = told_race(options.rounds, chosen.seed, on_step)
+        if chosen.calibration:
+            found = measure_by_samples(options.model, library, folder, chosen=chosen, race=race)
+        else:
+            inputs = str(Path(folder, "inputs.npz"))
+            save_arrays(inputs, _inputs(request))
+            found = measure(str(options.model), library, inputs, rtol=options.rtol, race=race)
+    rows = compare_plans(found, [item.name for item in found if item.name != OURS])
     if options.json:
         print(json.dumps({"contestants": to_json(rows), "left_out": left_out}, indent=1))
     else:
@@ -79,24 +84,53 @@ def bench_model(options: argparse.Namespace) -> int:
     return 0 if next(row for row in rows if row.name == OURS).seconds else 1
 
 
+def told_race(rounds: int, seed: int, on_step: OnStep) -> RaceOptions:
+    """Return a race of so many rounds that tells how far it is, and what it waits for."""
+    return RaceOptions(
+        rounds=rounds,
+        seed=seed,
+        on_round=lambda done, goal: on_step("measuring", done, goal),
+        on_wait=waiting(on_step, 0, rounds),
+    )
+
+
 def measure(
-    model: str, library: str, inputs: str, *, rtol: float, race: RaceOptions, on_step: OnStep
+    model: str, library: str, inputs: str, *, rtol: float, race: RaceOptions
 ) -> list[Comparison]:
     """Measure ours beside all peers that are installed, whose outputs are those to compare with."""
-    threads = str(tvm.runtime.num_threads())
-    environment = {"TVM_NUM_THREADS": threads, "OMP_NUM_THREADS": threads}
+    environment = _all_threads()
     peers = [peer for peer in PEERS.values() if peer.is_installed()]
     contestants = [
         Contestant.of_library(OURS, library, inputs, environment=environment),
         *(peer.contestant(model, inputs, environment) for peer in peers),
     ]
-    race = dataclasses.replace(
-        race,
-        on_round=lambda done, goal: on_step("measuring", done, goal),
-        on_wait=waiting(on_step, 0, race.rounds),
-    )
     right = RightOutputs(references=[peer.name for peer in peers], rtol=rtol)
     return compared(contestants, right, race)
+
+
+def measure_by_samples(
+    model: Path, library: str, folder: str, *, chosen: CollageOptions, race: RaceOptions
+) -> list[Comparison]:
+    """Measure ours beside all peers in each precision that they have: who is over the accuracy
+    budget on the samples of the option calibration is not timed."""
+    loaded = load_onnx(model)
+    samples = Calibration.of(load_calibration(chosen.calibration, loaded))
+    return beside_peers(
+        OURS,
+        library,
+        loaded,
+        samples,
+        folder,
+        metric=find_metric(chosen.metric, [value.name for value in loaded.graph.output]),
+        environment=_all_threads(),
+        race=race,
+        budget=chosen.accuracy_budget,
+    )
+
+
+def _all_threads() -> dict[str, str]:
+    """Return the variables by which TVM and OpenMP take as many threads as here."""
+    return dict.fromkeys(("TVM_NUM_THREADS", "OMP_NUM_THREADS"), str(tvm.runtime.num_threads()))
 
 
 def _inputs(request: BuildRequest) -> Mapping[str, np.ndarray]:

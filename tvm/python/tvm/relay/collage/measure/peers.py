@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from ..exec.arrays import sets_of
 from ..ops.onnx_session import session_of
 from .race.race import Contestant
 
@@ -61,11 +62,16 @@ def untouched_variables(file: str = "/proc/self/environ") -> dict[str, str]:
     return {name: users.get(name, value) for name, value in _DEFAULTS.items()}
 
 
-def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
+def onnxruntime_session(model: str, inputs: str, threads: int, sets: int = 0) -> Any:
     """onnxruntime on its own CPU provider, on arrays that are bound once: a run neither takes nor
     gives any, as nobody's does. An output of which the file says a wrong rank cannot be bound: then
-    a run gives arrays."""
-    session, values = session_of(model, threads, is_optimized=True), arrays_of(inputs)
+    a run gives arrays. Of so many stacked sets of inputs the first is timed."""
+    session, rows = session_of(model, threads, is_optimized=True), sets_of(arrays_of(inputs), sets)
+    values = rows[0]
+
+    def outputs(_: Any) -> list[np.ndarray]:
+        return [array for row in rows for array in session.run(None, row)]
+
     binding = session.io_binding()
     for name, value in values.items():
         binding.bind_cpu_input(name, value)
@@ -75,30 +81,41 @@ def onnxruntime_session(model: str, inputs: str, threads: int) -> Any:
         for _ in range(2):  # the second writes to what the first has given
             session.run_with_iobinding(binding)
     except RuntimeError:
-        return PeerRunnable(lambda: session.run(None, values), lambda answer: answer)
-    return PeerRunnable(
-        lambda: session.run_with_iobinding(binding), lambda _: binding.copy_outputs_to_cpu()
-    )
+        return PeerRunnable(lambda: session.run(None, values), outputs)
+    return PeerRunnable(lambda: session.run_with_iobinding(binding), outputs)
 
 
-def openvino_model(model: str, inputs: str, threads: int) -> Any:
-    """OpenVINO set up for latency, in fp32 (on some CPUs it would choose bf16)."""
+def openvino_model(
+    model: str, inputs: str, threads: int, precision: str = "f32", sets: int = 0
+) -> Any:
+    """OpenVINO set up for latency, in fp32 unless another type is given (on some CPUs it would
+    choose bf16). Of so many stacked sets of inputs the first is timed."""
     import openvino
 
     settings = {
         "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_PRECISION_HINT": "f32",
+        "INFERENCE_PRECISION_HINT": precision,
         "INFERENCE_NUM_THREADS": threads,
     }
     core = openvino.Core()
     compiled = core.compile_model(core.read_model(model), "CPU", settings)
     request = compiled.create_infer_request()
-    for name, value in arrays_of(inputs).items():
-        request.set_tensor(name, openvino.Tensor(value))
+    rows = sets_of(arrays_of(inputs), sets)
+
+    def set_inputs(row: Mapping[str, np.ndarray]) -> None:
+        for name, value in row.items():
+            request.set_tensor(name, openvino.Tensor(value))
 
     def outputs(_: Any) -> list[np.ndarray]:
-        return [np.array(request.get_tensor(port).data) for port in compiled.outputs]
+        found = []
+        for row in rows:
+            set_inputs(row)
+            request.infer(share_outputs=True)
+            found += [np.array(request.get_tensor(port).data) for port in compiled.outputs]
+        set_inputs(rows[0])
+        return found
 
+    set_inputs(rows[0])
     # Shared: its outputs are not copied in each run, as nobody's are.
     return PeerRunnable(lambda: request.infer(share_outputs=True), outputs)
 

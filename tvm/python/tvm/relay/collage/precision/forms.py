@@ -20,7 +20,8 @@ import numpy as np
 import onnx
 from tvm_collage.words import Effort
 
-from ..backends.accuracy import without_traders
+from ..backends.accuracy import trades_accuracy
+from ..backends.registry import backend_of
 from ..backends.targets import TargetList
 from ..errors import MachineError, ModelError
 from ..exec.arrays import load_arrays, save_arrays
@@ -39,7 +40,7 @@ from ..plans.graph_search.guard import CLEARLY_SLOWER, TIMED_SECONDS, choose
 from ..plans.original.runtimes import run_original
 from ..result import Result
 from .calibration import Samples, by_sample, stacked
-from .layer_times import nodes_kept
+from .layer_times import layers_of, nodes_kept
 from .metrics import Arrays, Metric
 
 # The metric alone judges a form.
@@ -47,6 +48,9 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
+# A type that so few layers have is not worth a form of its own, as of a net of convolutions that
+# ends with one product.
+_LEAST_TRADED = 0.25
 # Rounds of the race of plans that are compared again: as forms, or once they are searched.
 _FEW_ROUNDS = 8
 _logger = logging.getLogger(__name__)
@@ -60,7 +64,8 @@ class Wanted(NamedTuple):
     precisions: Mapping[str, str] = MappingProxyType({})  # by layer; the others are in float32
     # The layers as a module has them, where backends that trade accuracy may take some alone.
     order: Sequence[str] = ()
-    is_exact: bool = False  # no backend that trades accuracy takes any
+    # Backends that trade accuracy for these types may take layers that are not in float32.
+    trades: frozenset[str] = frozenset()
 
 
 class Form(NamedTuple):
@@ -79,10 +84,6 @@ class Form(NamedTuple):
         """Return what a run took in its own race; 0 where nobody timed it."""
         found = self.result
         return found.guard.of(found.plan).cost.seconds or 0.0 if found.guard else 0.0
-
-    def named(self, name: str) -> Form:
-        """Return the form by another name."""
-        return self._replace(wanted=self.wanted._replace(name=name))
 
 
 class Forms:
@@ -108,7 +109,25 @@ class Forms:
 
     def imported(self, model: onnx.ModelProto) -> Any:
         """Return the module of the model, or of another form of it."""
+        return self._module if model is self._model else self._imported(model)
+
+    @functools.cached_property
+    def _module(self) -> Any:
+        """The model as it is given, which several forms are of."""
+        return self._imported(self._model)
+
+    def _imported(self, model: onnx.ModelProto) -> Any:
         return from_onnx(model, dict(self._shapes))[0]
+
+    def trades(self) -> list[str]:
+        """Return the types for which a backend trades accuracy in a good share of the layers."""
+        ops = [call.op.name for call in layers_of(self.imported(self._model))]
+        found = set()
+        for backend in filter(None, map(backend_of, self._targets.external)):
+            traded = sum(bool(backend.trades(op)) for op in ops)
+            if backend.trades_accuracy and traded >= _LEAST_TRADED * len(ops):
+                found.add(backend.trades_accuracy)
+        return sorted(found)
 
     def is_time_up(self) -> bool:
         return time.monotonic() >= self._ends
@@ -119,17 +138,18 @@ class Forms:
         """Place and build a form, whose whole plans run on the sample: `is_searched` as long as the
         user's effort has it, else by profiles of the backends alone. Errors are those of
         `optimize`."""
-        name, model, precisions, order, is_exact = wanted
+        name, model, precisions, order, trades = wanted
         how = "searched" if is_searched else "by profiles"
         _logger.info("precision %s, %s", name, how)
-        external = self._targets.external
-        targets = [self._targets.host, *(without_traders(external) if is_exact else external)]
+        allowed = {"", *trades}
+        external = [each for each in self._targets.external if trades_accuracy(each) in allowed]
+        targets = [self._targets.host, *external]
         with one_step("importing", f"the model in {name}", self._options.progress):
             mod = self.imported(model)
         left = self._ends - time.monotonic()
         limit = 0.0 if math.isinf(left) else max(_LEAST_SECONDS, _SHARE * left)
         options = dataclasses.replace(
-            self._inner, accuracy_budget=0.0 if is_exact else _ANY_ERROR, time_limit=limit
+            self._inner, accuracy_budget=_ANY_ERROR if trades else 0.0, time_limit=limit
         )
         if not is_searched:
             rounds = min(_FEW_ROUNDS, options.guard_rounds)

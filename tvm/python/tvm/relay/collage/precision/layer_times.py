@@ -35,20 +35,21 @@ def is_layer(op: str) -> bool:
     return bool(_LAYER.match(op))
 
 
-def _layers_of(mod: tvm.IRModule) -> list[Any]:
+def layers_of(mod: tvm.IRModule) -> list[Any]:
+    """Return the calls of a module's main that are convolutions or products, in their order."""
     return [call for call in operator_calls(mod["main"]) if is_layer(call.op.name)]
 
 
 def layers_in_order(mod: tvm.IRModule) -> list[str]:
     """Return what the model's file calls the layers of an imported module, in their order."""
-    spans = [call.span for call in _layers_of(mod)]
+    spans = [call.span for call in layers_of(mod)]
     return [span.source_name.name if span is not None else "" for span in spans]
 
 
 def nodes_kept(order: Sequence[str], precisions: Mapping[str, str], mod: tvm.IRModule) -> list[int]:
     """Return the nodes of a prepared module that are layers in float32: all layers, where they are
     not those of `order`."""
-    calls = _layers_of(mod)
+    calls = layers_of(mod)
     names = order if len(order) == len(calls) else [""] * len(calls)
     kept = [call for call, name in zip(calls, names, strict=True) if name not in precisions]
     return [node for node in map(node_of, kept) if node is not None]
@@ -59,7 +60,7 @@ def precisions_of(found: Result, order: Sequence[str], chosen: Mapping[str, str]
     chosen for 8 bits has these in the model itself, and others what the backend of their part
     trades accuracy for. Those that were chosen, where nobody knows which node is which layer."""
     graphs = [row.graph for row in found.partitioned if not row.skipped]
-    nodes = [n.index for graph in graphs for n in graph.nodes if is_layer(n.op)]
+    nodes = [n for graph in graphs for n in graph.nodes if is_layer(n.op)]
     try:
         placed = found.placement.functions
     except PlacementError:
@@ -67,8 +68,11 @@ def precisions_of(found: Result, order: Sequence[str], chosen: Mapping[str, str]
     if len(graphs) != 1 or len(placed) != 1 or len(nodes) != len(order):
         return dict(chosen)
     parts = [(find_backend(part.backend), part.nodes) for part in placed[0].parts]
-    trades = {n: backend.trades_accuracy for backend, of in parts if backend for n in of}
-    ran = {name: trades.get(node, "") for name, node in zip(order, nodes, strict=True)}
+    backend_of = {node: backend for backend, of in parts if backend for node in of}
+    ran = {
+        name: backend_of[node.index].trades(node.op) if node.index in backend_of else ""
+        for name, node in zip(order, nodes, strict=True)
+    }
     return {**{n: p for n, p in ran.items() if p}, **{n: p for n, p in chosen.items() if p == INT8}}
 
 

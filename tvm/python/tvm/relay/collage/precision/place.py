@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import onnx
 from tvm_collage.words import Effort
 
-from ..backends.accuracy import traders_in, trades_accuracy
+from ..backends.accuracy import traders_in
 from ..backends.targets import GivenTargets, available_targets, parse_targets
 from ..errors import CollageError, ModelError, OptionError
 from ..exec.launch import make_scratch
@@ -113,8 +113,7 @@ def optimize_precision(
             build_options=build_options or {},
             folder=folder,
         )
-        has_traders = any(map(trades_accuracy, parsed.external))
-        search = _Search(loaded, forms, options, Calibration.of(samples), found, has_traders)
+        search = _Search(loaded, forms, options, Calibration.of(samples), found)
         result = search.run()
     write_report(result, options.report)
     return result
@@ -183,10 +182,9 @@ class _Search:
         options: CollageOptions,
         samples: Calibration,
         metric: Metric,
-        has_traders: bool,
     ) -> None:
         self._model, self._forms, self._options = model, forms, options
-        self._samples, self._metric, self._has_traders = samples, metric, has_traders
+        self._samples, self._metric = samples, metric
         self._right: list[Arrays] = []
         self._judged: list[_Judged] = []  # those that compete
         self._left_out: dict[str, str] = {}
@@ -199,7 +197,7 @@ class _Search:
         built has what there is compared."""
         self._right = self._forms.right_outputs(self._samples.errors, _ERRORS)
         self._metric.check(self._right)
-        plain = self._place(Wanted(FLOAT32, self._model, is_exact=True))
+        plain = self._place(Wanted(FLOAT32, self._model))
         self._judged.append(_Judged(plain, 0.0))
         try:
             self._add_others(plain)
@@ -212,10 +210,11 @@ class _Search:
         return self._result(*self._forms.compared(forms, _CHECK, right))
 
     def _add_others(self, plain: Form) -> None:
-        traded = None
-        if self._has_traders:
-            with self._leaving_out("float"):
-                traded = self._place_with_traders()
+        traded: dict[str, Form] = {}
+        for kind in self._forms.trades():
+            if self._has_time(kind):
+                with self._leaving_out(kind):
+                    self._place_traded(kind, traded)
         if is_quantised(self._model):
             self._left_out[INT8] = "the model is quantised already"
         elif self._has_time(INT8):
@@ -251,7 +250,7 @@ class _Search:
             if is_near and not self._forms.is_time_up():
                 with self._leaving_out(f"a search of {name}"):
                     found = self._place(judged.form.wanted, is_searched=True)
-                    error = 0.0 if found.wanted.is_exact else self._error_of(found)
+                    error = self._error_of(found) if found.name != FLOAT32 else 0.0
                     if error <= self._options.accuracy_budget:
                         self._judged[index] = _Judged(found, error)
 
@@ -271,17 +270,17 @@ class _Search:
 
     # --- forms ------------------------------------------------------------------------------------
 
-    def _place_with_traders(self) -> Form | None:
-        """Build the model with the backends that trade accuracy; None where none of them wins."""
-        found = self._place(Wanted("float", self._model))
-        kinds = ", ".join(sorted(set(traders_in(found.result.mod).values())))
-        if not kinds:
-            return None
-        found = found.named(f"traded for {kinds}" if kinds in (INT8, MIXED) else kinds)
+    def _place_traded(self, kind: str, traded: dict[str, Form]) -> None:
+        """Build the model with the backends that trade accuracy for this type."""
+        name = f"traded for {kind}" if kind in (INT8, MIXED) else kind
+        found = self._place(Wanted(name, self._model, trades=frozenset((kind,))))
+        if not traders_in(found.result.mod):
+            self._left_out[name] = "float32 is faster everywhere"
+            return
+        traded[kind] = found
         self._keep_if_within(found)
-        return found
 
-    def _choose_precisions(self, plain: Form, traded: Form | None) -> None:
+    def _choose_precisions(self, plain: Form, traded: Mapping[str, Form]) -> None:
         """Quantise, and build all of it and the best choice of precisions within the budget."""
         with one_step("quantising", "by samples", self._options.progress):
             files = quantise(self._model, self._samples.ranges, self._forms.folder)
@@ -290,7 +289,8 @@ class _Search:
         names = [layer.name for layer in quantised.layers]
         if not names:
             raise ModelError("it has no layer that can be in 8 bits")
-        short = traded.name if traded and traded.name in SHORT_FLOATS else ""
+        short = next((kind for kind in traded if kind in SHORT_FLOATS), "")
+        trades = frozenset((short,)) if short else frozenset()
         board = Switchboard(quantised, self._samples.errors, self._forms.folder, short)
         kinds = [INT8, short] if short else [INT8]
         with one_step("judging", f"{len(names)} layers", self._options.progress):
@@ -299,16 +299,17 @@ class _Search:
         self._order = layers_in_order(self._forms.imported(simple))
         if not self._has_time(INT8):
             return
-        whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8)))
+        whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8), trades=trades))
         self._keep_if_within(whole)
-        built = {INT8: whole, **({short: traded} if short and traded else {})}
+        built = {INT8: whole, **({short: traded[short]} if short else {})}
         gains = self._gains(plain, built, squares)
-        border = border_seconds(traded.result) if traded and gains.is_timed else 0.0
+        border = border_seconds(traded[short].result) if short and gains.is_timed else 0.0
         self._tell_layers(quantised, gains)
         fitting = self._fitting(front(gains.by_layer, border), board, gains)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
-                self._mix(quantised, [c for c in fitting if len(c.of(INT8)) < len(names)], gains)
+                choices = [each for each in fitting if len(each.of(INT8)) < len(names)]
+                self._mix(quantised, choices, gains, trades)
 
     def _gains(
         self,
@@ -352,11 +353,17 @@ class _Search:
         self._front = tuple(points)
         return sorted(fitting, key=lambda choice: -choice.seconds)
 
-    def _mix(self, quantised: Quantised, fitting: Sequence[Choice], gains: _Gains) -> None:
+    def _mix(
+        self,
+        quantised: Quantised,
+        fitting: Sequence[Choice],
+        gains: _Gains,
+        trades: frozenset[str],
+    ) -> None:
         """Build the choice that saves most, and more than what is built surely within the budget;
         where it is over the budget as it is built, the next one."""
         sure = [
-            gains.seconds(each.form.name)
+            gains.seconds(each.form.name) or self._judged[0].form.seconds - each.form.seconds
             for each in self._judged[1:]
             if each.error <= _MARGIN * self._options.accuracy_budget
         ]
@@ -366,7 +373,7 @@ class _Search:
             self._left_out[MIXED] = "no choice of layers saves more within the budget"
         for choice in worth[:_MOST_MIXES]:
             model = quantised.model_with(choice.of(INT8))
-            found = self._place(Wanted(MIXED, model, choice.precisions, self._order))
+            found = self._place(Wanted(MIXED, model, choice.precisions, self._order, trades))
             if self._keep_if_within(found) or not self._has_time(MIXED):
                 return
 

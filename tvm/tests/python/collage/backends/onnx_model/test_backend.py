@@ -140,7 +140,7 @@ def beside(constant, op=relay.less, dtype="int64"):
     return typed([x], lambda x: op(x, relay.const(np.array(constant), dtype)))
 
 
-@pytest.mark.parametrize("name", ["openvino", "openvino_bf16"])
+@pytest.mark.parametrize("name", ["openvino", "openvino_bf16", "openvino_w8"])
 @pytest.mark.parametrize(
     "function",
     [*map(beside, (2**24, -(2**24), [0] * 17)), beside(2, relay.divide, "int32")],

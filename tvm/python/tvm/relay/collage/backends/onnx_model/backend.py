@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import tvm
 from google.protobuf.message import EncodeError
-from onnx import ValueInfoProto, helper
+from onnx import ModelProto, ValueInfoProto, helper
 from tvm import relay
 
 from ...ops.onnx_node import AWAKE, NONE, threads_of
@@ -63,9 +63,7 @@ class OnnxModelBackend(Backend):
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
         symbol = str(function.attrs["global_symbol"])
-        model = export_function(
-            function, self.name, self.floats_alone, preferred=self.preferred_operators
-        )
+        model = self.exported(function)
         try:
             data = bytearray(model.SerializeToString())
         except EncodeError:
@@ -81,6 +79,12 @@ class OnnxModelBackend(Backend):
         if is_on_one_thread(function):
             threads = NONE
         return create(self.name, symbol, data, inputs, outputs, threads)
+
+    def exported(self, function: relay.Function) -> ModelProto:
+        """Return the ONNX model that the library gets of a function."""
+        return export_function(
+            function, self.name, self.floats_alone, preferred=self.preferred_operators
+        )
 
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """Return no constants: the model holds them."""

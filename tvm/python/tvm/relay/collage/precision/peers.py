@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A library beside the frameworks that a user could pick instead, in each precision that they
+have, on the same samples and by the same metric.
+
+The frameworks run the model in float32, OpenVINO also in bfloat16, and both in 8 bits: as NNCF
+quantises it by the samples for ranges, as onnxruntime does without samples (its dynamic way), and
+with weights alone in 8 bits.
+Test: precision/test_peers.py.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import onnx
+
+from ..errors import ModelError
+from ..exec.arrays import load_arrays, save_arrays
+from ..exec.process import ask_own
+from ..exec.reply import Unsupported
+from ..exec.resolve import call_of
+from ..measure.peers import PEERS, untouched_variables
+from ..measure.race.comparison import Comparison, OutputMetric, RightOutputs, compared
+from ..measure.race.race import Contestant, RaceOptions
+from ..plans.original.runtimes import run_original
+from .calibration import Calibration, by_sample, stacked
+from .metrics import Metric
+from .quantiser import quantise
+
+_SECONDS = 600.0
+FLOAT32, INT8, DYNAMIC, WEIGHTS = "float32", "int8", "int8 dynamic", "int8 weights"
+_logger = logging.getLogger(__name__)
+
+
+class _Way(NamedTuple):
+    """A framework on a form of the model, and the type that it is told to compute in."""
+
+    peer: str
+    form: str
+    precision: str = ""
+
+
+_WAYS = (
+    _Way("onnxruntime", FLOAT32),
+    _Way("onnxruntime", INT8),
+    _Way("onnxruntime", DYNAMIC),
+    *(
+        _Way("openvino", form, kind)
+        for form in (FLOAT32, INT8, WEIGHTS)
+        for kind in ("f32", "bf16")
+    ),
+)
+
+
+def beside_peers(
+    name: str,
+    library: str,
+    model: onnx.ModelProto,
+    samples: Calibration,
+    folder: str,
+    *,
+    metric: Metric,
+    environment: Mapping[str, str],
+    race: RaceOptions,
+    budget: float = math.inf,
+) -> list[Comparison]:
+    """Measure a library, by that name, in turns with the frameworks that are installed; the error
+    of each is that by the metric on the samples of the check, and who is over the budget is not
+    timed. Files go to the folder; the environment's TVM_NUM_THREADS says how many threads all have.
+    A form that cannot be made is left out, with a warning."""
+    inputs, truth = (os.path.join(folder, file) for file in ("check.npz", "truth.npz"))
+    save_arrays(inputs, stacked(samples.check))
+    count = len(samples.check)
+    files = _forms(model, samples, folder)
+    run_original(files[FLOAT32], inputs, truth, sets=count)
+    own = Contestant.of_library(name, library, inputs, environment, sets=count, timed=1)
+    variables = {**environment, **untouched_variables()}
+    others = [
+        Contestant(
+            " ".join(filter(None, way)),
+            PEERS[way.peer].factory,
+            {
+                **{"model": files[way.form], "inputs": inputs, "sets": count},
+                "threads": int(environment["TVM_NUM_THREADS"]),
+                **({"precision": way.precision} if way.precision else {}),
+            },
+            variables,
+        )
+        for way in _WAYS
+        if way.form in files and PEERS[way.peer].is_installed()
+    ]
+    right = by_sample(list(load_arrays(truth).values()), count)
+
+    def error(outputs: Sequence[np.ndarray], _: Sequence[np.ndarray]) -> float:
+        return metric.error(by_sample(outputs, count), right)
+
+    judged = RightOutputs(rtol=budget, truth=truth, metric=OutputMetric(metric.name, error))
+    return compared([own, *others], judged, race)
+
+
+def _forms(model: onnx.ModelProto, samples: Calibration, folder: str) -> dict[str, str]:
+    """Return the files of the forms that can be made."""
+    plain = os.path.join(folder, "plain.onnx")
+    onnx.save(model, plain)
+    files = {FLOAT32: plain}
+    makers = {
+        INT8: lambda: quantise(model, samples.ranges, folder).quantised,
+        DYNAMIC: functools.partial(_made, quantise_dynamically, plain, folder),
+        WEIGHTS: functools.partial(_made, quantise_weights, plain, folder),
+    }
+    for form, make in makers.items():
+        try:
+            files[form] = make()
+        except ModelError as error:
+            _logger.warning("no peer in %s: %s", form, error)
+    return files
+
+
+def _made(function: Callable[..., None], model: str, folder: str) -> str:
+    """Return the file that a function of a process of its own makes of another."""
+    file = os.path.join(folder, f"{function.__name__}.onnx")
+    call = call_of(function, model=model, file=file)
+    try:
+        ask_own("it cannot be quantised", _SECONDS, {"call": call})
+    except Unsupported as error:
+        raise ModelError(str(error)) from None
+    return file
+
+
+def quantise_dynamically(model: str, file: str) -> None:
+    """Quantise a model's file as onnxruntime does without samples, in a worker."""
+    from onnxruntime.quantization import quantize_dynamic
+
+    quantize_dynamic(model, file)
+
+
+def quantise_weights(model: str, file: str) -> None:
+    """Quantise the weights of a model's products by NNCF, in a worker."""
+    import nncf
+
+    nncf.set_log_level(logging.ERROR)
+    onnx.save(nncf.compress_weights(onnx.load(model), mode=nncf.CompressWeightsMode.INT8_SYM), file)
