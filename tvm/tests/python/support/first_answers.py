@@ -48,6 +48,7 @@ def request_of(mod, effort="normal", limit=NO_LIMIT):
         targets=targets,
         plans=plans,
         options=options,
+        build_options={},
         clock=Phases(),
         limit=limit,
     )

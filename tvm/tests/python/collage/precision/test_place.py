@@ -3,6 +3,9 @@
 error is that of what was built; and what a user may get wrong."""
 
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import onnx
@@ -11,6 +14,7 @@ import pytest
 from onnx_nets import conv_net, model
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
+from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.precision import place
 from tvm.relay.collage.report import read_report
 
@@ -150,7 +154,7 @@ def test_what_is_near_the_fastest_is_searched_once_all_forms_are_known(placed, m
 
 
 def test_a_backend_that_trades_accuracy_takes_part_as_a_form_of_its_own(placed):
-    reason = collage.get_backend("openvino_w8").available()
+    reason = get_backend("openvino_w8").available()
     if reason:
         pytest.skip(reason)
     rng = np.random.default_rng(5)
@@ -247,3 +251,39 @@ def test_a_result_without_precisions_has_no_model_to_save(placed, tmp_path):
     found = collage.optimize(mod, None, ["llvm"], options(accuracy_budget=0.0))
     with pytest.raises(collage.OptionError, match="no precisions were chosen"):
         found.save_model(tmp_path / "model.onnx")
+
+
+ON_AN_OLD_CPU = """
+import json, sys
+import numpy as np
+from onnx_nets import conv_net
+from tvm.relay import collage
+from tvm.relay.collage.backends import get_backend
+
+rng = np.random.default_rng(4)
+samples = [rng.standard_normal((1, 3, 16, 16)).astype("float32") for _ in range(8)]
+options = collage.CollageOptions(
+    progress="quiet", accuracy_budget=0.5, effort="quick", store="none", measure_seconds=0.01,
+    guard_rounds=6, guard_seconds=1.0,
+)
+found = collage.optimize_precision(conv_net(), ["llvm", "dnnl"], options, calibration=samples)
+rows = {row.name: [row.seconds, row.output_error] for row in found.precision.plans}
+isa = get_backend("dnnl").version()
+print(json.dumps({"rows": rows, "isa": isa, "chosen": found.precision.chosen.name}))
+"""
+
+
+@pytest.mark.slow("a compile in a process of its own, whose libraries see an older CPU")
+def test_without_vnni_and_bfloat16_it_chooses_by_measuring_as_well():
+    variables = {"ONEDNN_MAX_CPU_ISA": "AVX2", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(
+        [sys.executable, "-c", ON_AN_OLD_CPU],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    told = json.loads(done.stdout.splitlines()[-1])
+    assert "AVX2" in told["isa"] and {"float32", "int8"} <= told["rows"].keys()
+    seconds = {name: row[0] for name, row in told["rows"].items() if row[0]}
+    assert told["chosen"] in seconds and told["rows"]["int8"][1] < 0.5

@@ -17,7 +17,6 @@ import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-import tvm
 from tvm.target import Target
 from tvm_collage.words import Effort
 
@@ -187,9 +186,7 @@ class Profiled:
                 on_step(f"profiling {backend}", done, len(files))
                 told = {**dataclasses.asdict(PlanCalls(self._calls, [])), "kernels": file.kernels}
                 is_small = self.first.seconds < SMALL_SECONDS
-                times = _times(
-                    self._session, request.prepared, file, told, is_small=is_small, limit=left
-                )
+                times = _times(self._session, request, file, told, is_small=is_small, limit=left)
                 if times.reason:
                     _logger.warning("no profile of %s: %s", backend, times.reason)
                 else:
@@ -245,7 +242,7 @@ def _as_raced(seconds: dict[int, float], raced: float | None) -> dict[int, float
 
 def _times(
     session: Session,
-    prepared: tvm.IRModule,
+    request: Request,
     file: Linked,
     plan: dict,
     *,
@@ -255,7 +252,11 @@ def _times(
     """Return the profile of a library, which a worker takes within so many seconds."""
     arguments = {
         "library": file.library,
-        "build": {"inputs": describe_inputs(prepared), "device": "llvm"},
+        "build": {
+            "inputs": describe_inputs(request.prepared),
+            "device": "llvm",
+            "mod_name": request.build_options.get("mod_name", "default"),
+        },
         "plan": plan,
         "weights": file.weights,
         "seed": session.estimator.options.seed,

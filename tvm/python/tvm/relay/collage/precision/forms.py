@@ -48,9 +48,9 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
-# A type that so few layers have is not worth a form of its own, as of a net of convolutions that
+# A type that fewer layers have is not worth a form of its own, as of a net of convolutions that
 # ends with one product.
-_LEAST_TRADED = 0.25
+_LEAST_TRADED = 0.5
 # Rounds of the race of plans that are compared again: as forms, or once they are searched.
 _FEW_ROUNDS = 8
 _logger = logging.getLogger(__name__)

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators' times of whole plans, from libraries as they are measured; no time is asserted."""
 
+import functools
 import json
 
 import profile_nets
 import pytest
 import tvm
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.compile import host_target
+from tvm.relay.collage.compile import build_library, host_target
 from tvm.relay.collage.compile.compiled_parts import CompiledParts
 from tvm.relay.collage.costs.shares import KernelTime
 from tvm.relay.collage.measure.profiler.operator_times import (
@@ -51,6 +52,15 @@ def test_small_plans_of_tvm_alone_are_timed_on_one_thread_too(backend, tmp_path)
     assert times.on_one_thread is None or times.on_one_thread > 0
     assert tvm.runtime.num_threads() == before
     assert profiled(arguments).on_one_thread is None
+
+
+def test_a_library_of_another_name_is_profiled(tmp_path):
+    named = functools.partial(build_library, target=host_target(), mod_name="mine")
+    net = next(iter(profile_nets.NETS.values()))
+    arguments = profile_nets.built(net(), tmp_path / "net.so", build=named)
+    assert "mine" in profiled(arguments).reason
+    arguments["build"]["mod_name"] = "mine"
+    assert profiled(arguments).reason == ""
 
 
 @pytest.mark.parametrize("net", profile_nets.NETS)

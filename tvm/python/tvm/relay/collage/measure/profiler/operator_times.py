@@ -78,7 +78,8 @@ def profile_operators(
 ) -> dict[str, Any]:
     """Time the operators of a plan's library on random inputs, in a worker.
 
-    `build` has its "inputs", as describe_inputs tells them, and its "device"; `plan` is a PlanCalls
+    `build` has its "inputs", as describe_inputs tells them, its "device" and, where it is not
+    "default", the "mod_name" that it was built under; `plan` is a PlanCalls
     as JSON; `weights` is the file of those that the library lacks. One that `is_small` runs
     on one thread as well. Returns the fields of OperatorTimes: what fails is a reason, and no
     error.
@@ -143,7 +144,8 @@ class _ProfiledRun:
         self._all = json.loads(factory["get_graph_json"]())
         self._graph = self._all["nodes"]
         self._kernels = _by_step(self._graph, plan.kernels, self._parts)
-        self._executor = factory["debug_create"]("default", tvm.device(build["device"], 0))
+        name, device = build.get("mod_name", "default"), tvm.device(build["device"], 0)
+        self._executor = factory["debug_create"](name, device)
         weights.give_to_executor(self._executor)
         set_inputs(self._executor, random_inputs(build["inputs"], seed))
         self.whole, self._runs, self._budget_seconds = 0.0, _USUAL_RUNS, budget_seconds / 2
