@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choices of precisions beside all that there are, for random gains; and the front of them."""
 
+import ctypes
 import itertools
 import math
 
 import numpy as np
 import pytest
-from tvm.relay.collage.precision.choice import LayerGain, choose, front
+from tvm.relay.collage.precision.choice import LayerGain, choose, front, silent
 from tvm.relay.collage.precision.layers import INT8
 
 SHORT = "bfloat16"
@@ -91,3 +92,11 @@ def test_what_errs_in_nothing_is_chosen_within_no_error():
     gains = {"a": {INT8: LayerGain(1.0, 0.0)}, "b": {INT8: LayerGain(1.0, 1e-9)}}
     assert choose(gains, 0.0).precisions == {"a": INT8}
     assert [choice.of(INT8) for choice in front({"a": gains["a"]})] == [{"a"}]
+
+
+def test_what_the_solver_prints_is_seen_by_nobody(capfd):
+    print("before")
+    with silent():
+        ctypes.CDLL(None).puts(b"HighsMipSolverData")
+    print("after")
+    assert capfd.readouterr() == ("before\nafter\n", "")

@@ -12,8 +12,12 @@ Test: precision/test_choice.py.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import math
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -85,6 +89,24 @@ def front(gains: Gains, border: float = 0.0) -> list[Choice]:
     return found
 
 
+@contextlib.contextmanager
+def silent() -> Iterator[None]:
+    """Throw away what C++ prints to standard output in the block: HiGHS tells of its steps there,
+    whatever it is asked, and commands print JSON."""
+    flush = ctypes.CDLL(None).fflush
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nothing:
+            flush(None)
+            os.dup2(nothing.fileno(), 1)
+            yield
+    finally:
+        flush(None)
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
 def _without_limit(gains: Gains, border: float) -> Choice:
     """Return the choice without a limit, of what has a finite error."""
     errors = [g.square_error for each in gains.values() for g in each.values()]
@@ -123,13 +145,14 @@ def _solved(columns: list, layers: int, most: float, border: float) -> list[bool
     for change in range(changes):
         rows[1 + layers + 2 * change, count + change] = -1.0
         rows[2 + layers + 2 * change, count + change] = -1.0
-    found = milp(
-        prices,
-        constraints=LinearConstraint(rows.tocsr(), ub=upper),
-        integrality=np.concatenate([np.ones(count), np.zeros(changes)]),
-        bounds=Bounds(0, 1),
-        options={"time_limit": _SECONDS, "mip_rel_gap": _GAP},
-    )
+    with silent():
+        found = milp(
+            prices,
+            constraints=LinearConstraint(rows.tocsr(), ub=upper),
+            integrality=np.concatenate([np.ones(count), np.zeros(changes)]),
+            bounds=Bounds(0, 1),
+            options={"time_limit": _SECONDS, "mip_rel_gap": _GAP},
+        )
     if found.x is None:
         return [False] * count
     return [value > 0.5 for value in found.x[:count]]
