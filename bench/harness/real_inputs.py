@@ -62,7 +62,8 @@ def find_task(name: str) -> Task:
         return TASKS[name]
     import models
 
-    models.find(name)
+    if [net.name for net in models.find(name)] != [name]:
+        raise ValueError(f"{name!r} is not the name of one net")
     return Task(name, partial(_of_models, name))
 
 

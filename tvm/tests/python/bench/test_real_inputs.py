@@ -48,3 +48,5 @@ def test_pages_are_mostly_white_and_photographs_are_not():
 def test_a_name_that_is_no_net_is_told():
     with pytest.raises(ValueError, match="unknown net nothing"):
         find_task("nothing")
+    with pytest.raises(ValueError, match="'all' is not the name of one net"):
+        find_task("all")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs that profiles foresee, the search that they end, and shares learnt from costs."""
 
+import dataclasses
+
 import pytest
 import tvm
 from relay_text import HOST, make_backend, parse
@@ -127,6 +129,18 @@ def test_in_a_quick_plan_who_has_no_profile_gets_what_nobody_else_takes(net):
     profiles = Profiles(seconds, {"tvm": alike(0.5, 1.0)}, rival_seconds=100.0, is_final=True)
     _, report = planned(net, profiles)
     assert {part.backend for part in report.parts if part.is_kernel} == {"llvm"}
+
+
+def test_a_quick_plan_is_not_hopeless_for_what_only_tvm_takes(net):
+    """Nobody has profiled TVM, and the tanh is its own."""
+    profiles = Profiles(
+        {NAME: dict.fromkeys(range(20), 0.1)}, {NAME: alike(0.5, 1.0)}, rival_seconds=100.0
+    )
+    profiles = dataclasses.replace(profiles, is_final=True, awaited="tvm")
+    estimator, report = planned(net, profiles)
+    assert estimator.asked == [] and not report.is_beaten
+    parts = [(part.backend, part.ops) for part in report.parts if part.is_kernel]
+    assert parts == [(NAME, "nn.relu"), ("llvm", "tanh"), (NAME, "nn.relu")]
 
 
 @pytest.mark.parametrize(

@@ -46,14 +46,15 @@ def measured(library, folder):
 
 
 def test_errors_of_all_are_on_the_same_samples(library, tmp_path):
-    errors = {item.name: item.output_error for item in measured(library, tmp_path)}
+    found = measured(library, tmp_path)
+    errors = {item.name: item.output_error for item in found}
     exact = {"ours", "onnxruntime float32", "openvino float32 f32"} & errors.keys()
     assert len(exact) >= 2 and all(errors[name] < 1e-4 for name in exact)
     assert 1e-4 < errors["onnxruntime int8"] < 0.5
     assert 1e-5 < errors["onnxruntime int8 dynamic"] < 0.5
     if "openvino int8 f32" in errors:
         assert 1e-4 < errors["openvino int8 f32"] < 0.5
-    assert all(item.cost.seconds for item in measured(library, tmp_path) if item.name in exact)
+    assert all(item.cost.seconds for item in found if item.name in exact)
 
 
 def test_a_form_that_cannot_be_made_is_left_out(library, tmp_path, monkeypatch, caplog):

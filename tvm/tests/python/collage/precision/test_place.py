@@ -15,7 +15,7 @@ from onnx_nets import conv_net, model
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.precision import place
+from tvm.relay.collage.precision import forms, place
 from tvm.relay.collage.report import read_report
 
 FAST = {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 1.0, "effort": "quick"}
@@ -133,24 +133,27 @@ def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
 
 
 def test_what_is_near_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch):
-    asked, place_form = [], place.Forms.place
+    """A search gives what profiles gave, but takes twice as long for the one in 8 bits."""
+    built, searched, place_form = {}, [], place.Forms.place
+    took = {"float32": 1.1e-3, "int8": 1e-3, "mixed": 2e-3}
+    monkeypatch.setattr(forms.Form, "seconds", property(lambda form: took[form.name]))
 
-    def noted(self, wanted, sample, *, is_searched=False):
-        found = place_form(self, wanted, sample, is_searched=is_searched)
-        asked.append((wanted.name, is_searched, found.seconds))
-        return found
+    def known(self, wanted, sample, *, is_searched=False):
+        if not is_searched:
+            built[wanted.name] = place_form(self, wanted, sample)
+            return built[wanted.name]
+        searched.append(wanted.name)
+        took["int8"] = 2e-3 if wanted.name == "int8" else took["int8"]
+        return built[wanted.name]._replace(wanted=wanted)
 
-    monkeypatch.setattr(place.Forms, "place", noted)
+    monkeypatch.setattr(place.Forms, "place", known)
     given = options(store=placed[2], effort="normal")
     found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
-    first = [row for row in asked if not row[1]]
-    searched = asked[len(first) :]
-    assert searched and all(is_searched for _, is_searched, _ in searched)
-    seconds = {name: each for name, _, each in first}
-    within = {row.name for row in found.precision.plans if row.output_error is not None}
-    least = min(seconds[name] for name in within)
-    near = {name for name in within if seconds[name] <= 1.15 * least}
-    assert {name for name, _, _ in searched} == near
+    assert searched == ["float32", "int8"]
+    assert {row.name for row in found.precision.plans} >= {"float32", "int8"}
+    searched.clear()
+    collage.optimize_precision(placed[0], TARGETS, options(store=placed[2]), calibration=SAMPLES)
+    assert searched == [], "quick searches nothing"
 
 
 def test_a_backend_that_trades_accuracy_takes_part_as_a_form_of_its_own(placed):
@@ -190,7 +193,8 @@ def test_a_net_of_convolutions_is_not_tried_with_weights_of_products_in_8_bits(p
         placed[0], [*TARGETS, "openvino_w8"], given, calibration=SAMPLES
     )
     told = found.precision
-    assert "int8 weights" not in {row.name for row in told.plans} | told.left_out.keys()
+    assert "int8 weights" not in {row.name for row in told.plans}
+    assert told.left_out["int8 weights"] == "33% of the layers can be in it"
 
 
 def test_what_fails_later_loses_nothing_that_was_built(placed, monkeypatch):

@@ -58,6 +58,7 @@ class Backend:
             costs.rounding.RELATIVE ("bfloat16"); "" for none. Such a backend takes part where
             the option accuracy_budget allows an error, and its results may be off as that type is.
         traded_ops: the operators that it computes so, by their Relay names; None for all.
+        variant_of: another backend of the same library, whose parts cost as much beside profiles.
         own_threads: do its parts run on threads of the library's own, not on TVM's? Then it is part
             of their cost to wake these, and TVM's behind them.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
@@ -84,6 +85,7 @@ class Backend:
     can_be_wrong: bool = False
     trades_accuracy: str = ""
     traded_ops: frozenset[str] | None = None
+    variant_of: str = ""
     own_threads: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}

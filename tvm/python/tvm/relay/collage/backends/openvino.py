@@ -43,6 +43,7 @@ class OpenVinoBf16Backend(OpenVinoBackend):
     name = "openvino_bf16"
     colour = "#d55e00"
     trades_accuracy = "bfloat16"
+    variant_of = OpenVinoBackend.name
 
 
 class OpenVinoW8Backend(OpenVinoBackend):
@@ -52,6 +53,7 @@ class OpenVinoW8Backend(OpenVinoBackend):
     name = "openvino_w8"
     colour = "#f0a07c"
     trades_accuracy = "int8 weights"
+    variant_of = OpenVinoBackend.name
     traded_ops = frozenset(("nn.dense", "nn.matmul"))
 
     def exported(self, function: relay.Function) -> ModelProto:

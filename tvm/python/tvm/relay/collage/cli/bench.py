@@ -34,6 +34,7 @@ from ..plans.sample_inputs import load_samples
 from ..precision.calibration import Calibration, load_calibration
 from ..precision.metrics import find_metric
 from ..precision.peers import beside_peers
+from ..precision.place import check_budget_of_samples
 from ..report import make_console, plan_table, print_titled
 from ..report.facts import best_single, plan_time, ratio_text
 from .building import BuildRequest, is_onnx, optimized, request_of
@@ -55,6 +56,8 @@ def bench_model(options: argparse.Namespace) -> int:
         load(options.library)  # what is no library is told before the others are measured
     request = request_of(options)
     chosen = request.chosen
+    if chosen.calibration:
+        check_budget_of_samples(chosen)
     with contextlib.ExitStack() as held:
         folder = held.enter_context(ScratchFolder())
         library = options.library

@@ -22,8 +22,9 @@ from tvm.target import Target
 from ..relay_util.external import backend_of
 from .calibration import CAUTIOUS, Multiples
 
-# Seconds of a candidate that is taken where nothing else can be.
-_NEVER = 1e3
+# A candidate without a profile is taken to be so many times as slow as others are where no cost is
+# asked for: it is then taken where nothing else can be, and no plan seems hopeless for it.
+_SLOWER = 10.0
 
 
 class Foresight(NamedTuple):
@@ -79,7 +80,8 @@ class Profiles:
     def _both(self, backend: str, nodes: Sequence[int]) -> tuple[float, float]:
         known = self.seconds.get(backend)
         if known is None and self.is_final:
-            return 0.0, _NEVER  # nobody will learn it, so it is taken where nothing else can be
+            likely = max(_SLOWER * self._usual(nodes), self._multiples(backend).start)
+            return 0.0, likely  # nobody will learn it
         if known is None and backend not in (self.awaited, *self.late):
             return 0.0, 0.0
         if known is None:

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tvm.target import Target
 
+from ..backends import find_backend
 from ..costs.cost import CostStatus
 from ..measure.options import MeasureOptions
 from ..relay_util.external import TVM_BACKEND
@@ -55,10 +56,11 @@ class Relearnt:
                 known = {n: costs.pairs(key) for n, key in self._keys.items()} if costs else {}
         except StoreError as error:
             _logger.info("multiples of profiles are as shipped: %s", error)
-        learnt = {n: SHIPPED.get(n, CAUTIOUS).learnt(pairs) for n, pairs in known.items() if pairs}
         for name, pairs in known.items():
             _logger.info("%s has %d costs beside profiles here", name, len(pairs))
-        return {**SHIPPED, **learnt}
+        shipped = {**SHIPPED, **_variants(self._keys)}
+        learnt = {n: shipped.get(n, CAUTIOUS).learnt(pairs) for n, pairs in known.items() if pairs}
+        return {**shipped, **learnt}
 
     def keep(self, pairs: Mapping[str, Sequence[Pair]]) -> None:
         """Keep further pairs by backend, for later searches."""
@@ -70,6 +72,12 @@ class Relearnt:
                     ForeseenCosts(store).add(self._keys[name], pairs[name])
         except StoreError as error:
             _logger.info("costs beside profiles are not kept: %s", error)
+
+
+def _variants(names: Iterable[str]) -> dict[str, Multiples]:
+    """Return for the backends that are variants of others what is shipped of those."""
+    usual = {each.name: each.variant_of for each in filter(None, map(find_backend, names))}
+    return {name: SHIPPED[other] for name, other in usual.items() if other in SHIPPED}
 
 
 def pairs_of(reports: Iterable[FunctionReport], profiles: Profiles) -> dict[str, list[Pair]]:

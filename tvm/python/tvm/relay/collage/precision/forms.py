@@ -48,9 +48,6 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
-# A type that fewer layers have is not worth a form of its own, as of a net of convolutions that
-# ends with one product.
-_LEAST_TRADED = 0.5
 # Rounds of the race of plans that are compared again: as forms, or once they are searched.
 _FEW_ROUNDS = 8
 _logger = logging.getLogger(__name__)
@@ -86,6 +83,16 @@ class Form(NamedTuple):
         return found.guard.of(found.plan).cost.seconds or 0.0 if found.guard else 0.0
 
 
+def write_right_outputs(model: str, inputs: str, outputs: str, sets: int) -> None:
+    """Write what a model's file gives for stacked samples, as its own runtime computes it in a
+    process of its own. ModelError where it does not run."""
+    call = call_of(run_original, model=model, inputs=inputs, outputs=outputs, sets=sets)
+    try:
+        ask_own("its runtime cannot run it", _SECONDS, {"call": call})
+    except Unsupported as error:
+        raise ModelError(f"the model cannot be compared: {error}") from None
+
+
 class Forms:
     """The builder of forms of one model, which compares them on samples."""
 
@@ -119,15 +126,16 @@ class Forms:
     def _imported(self, model: onnx.ModelProto) -> Any:
         return from_onnx(model, dict(self._shapes))[0]
 
-    def trades(self) -> list[str]:
-        """Return the types for which a backend trades accuracy in a good share of the layers."""
+    def trades(self) -> dict[str, float]:
+        """Return the types that backends trade accuracy for, each with the share of the layers that
+        they may compute so."""
         ops = [call.op.name for call in layers_of(self.imported(self._model))]
-        found = set()
+        found: dict[str, float] = {}
         for backend in filter(None, map(backend_of, self._targets.external)):
-            traded = sum(bool(backend.trades(op)) for op in ops)
-            if backend.trades_accuracy and traded >= _LEAST_TRADED * len(ops):
-                found.add(backend.trades_accuracy)
-        return sorted(found)
+            if kind := backend.trades_accuracy:
+                share = sum(bool(backend.trades(op)) for op in ops) / max(1, len(ops))
+                found[kind] = max(share, found.get(kind, 0.0))
+        return dict(sorted(found.items()))
 
     def is_time_up(self) -> bool:
         return time.monotonic() >= self._ends
@@ -174,11 +182,7 @@ class Forms:
         model, inputs, outputs = (self._file(name, end) for end in ("onnx", "npz", "right.npz"))
         onnx.save(self._model, model)
         save_arrays(inputs, stacked(samples))
-        call = call_of(run_original, model=model, inputs=inputs, outputs=outputs, sets=len(samples))
-        try:
-            ask_own("its runtime cannot run it", _SECONDS, {"call": call})
-        except Unsupported as error:
-            raise ModelError(f"the model cannot be compared: {error}") from None
+        write_right_outputs(model, inputs, outputs, len(samples))
         return by_sample(list(load_arrays(outputs).values()), len(samples))
 
     def error_of(self, form: Form, name: str, right: list[Arrays]) -> float:

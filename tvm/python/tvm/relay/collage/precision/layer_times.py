@@ -81,7 +81,7 @@ def border_seconds(found: Result) -> float:
     longer than their operators do inside a whole net; 0 where nobody knows."""
     multiples = found.profiles.multiples if found.profiles else {}
     known = [multiples.get(name, CAUTIOUS) for name in traders_in(found.mod)] if multiples else []
-    return max((each.foreseen(_A_PART)[1] - _A_PART for each in known), default=0.0) / _BORDERS
+    return max((0.0, *(each.foreseen(_A_PART)[1] - _A_PART for each in known))) / _BORDERS
 
 
 def saved_by_layer(

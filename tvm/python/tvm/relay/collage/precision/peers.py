@@ -2,9 +2,9 @@
 """A library beside the frameworks that a user could pick instead, in each precision that they
 have, on the same samples and by the same metric.
 
-The frameworks run the model in float32, OpenVINO also in bfloat16, and both in 8 bits: as NNCF
-quantises it by the samples for ranges, as onnxruntime does without samples (its dynamic way), and
-with weights alone in 8 bits.
+Both frameworks run the model as it is, and in 8 bits as NNCF quantises it by the samples for
+ranges; onnxruntime also as itself quantises it without samples (its dynamic way), and OpenVINO with
+weights alone in 8 bits. OpenVINO does each once in float32 and once in bfloat16.
 Test: precision/test_peers.py.
 """
 
@@ -28,13 +28,15 @@ from ..exec.resolve import call_of
 from ..measure.peers import PEERS, untouched_variables
 from ..measure.race.comparison import Comparison, OutputMetric, RightOutputs, compared
 from ..measure.race.race import Contestant, RaceOptions
-from ..plans.original.runtimes import run_original
+from ..report.precision import FLOAT32
 from .calibration import Calibration, by_sample, stacked
+from .forms import write_right_outputs
+from .layers import INT8, is_quantised
 from .metrics import Metric
 from .quantiser import quantise
 
 _SECONDS = 600.0
-FLOAT32, INT8, DYNAMIC, WEIGHTS = "float32", "int8", "int8 dynamic", "int8 weights"
+DYNAMIC, WEIGHTS = "int8 dynamic", "int8 weights"
 _logger = logging.getLogger(__name__)
 
 
@@ -78,7 +80,7 @@ def beside_peers(
     save_arrays(inputs, stacked(samples.check))
     count = len(samples.check)
     files = _forms(model, samples, folder)
-    run_original(files[FLOAT32], inputs, truth, sets=count)
+    write_right_outputs(files[FLOAT32], inputs, truth, count)
     own = Contestant.of_library(name, library, inputs, environment, sets=count, timed=1)
     variables = {**environment, **untouched_variables()}
     others = [
@@ -109,6 +111,8 @@ def _forms(model: onnx.ModelProto, samples: Calibration, folder: str) -> dict[st
     plain = os.path.join(folder, "plain.onnx")
     onnx.save(model, plain)
     files = {FLOAT32: plain}
+    if is_quantised(model):
+        return files
     makers = {
         INT8: lambda: quantise(model, samples.ranges, folder).quantised,
         DYNAMIC: functools.partial(_made, quantise_dynamically, plain, folder),

@@ -50,6 +50,11 @@ _MARGIN = 0.9
 _WORTH_A_BUILD = 0.01
 # A search gains less over profiles alone than this: what is so far behind is not searched.
 _MOST_OF_A_SEARCH = 1.15
+# A type that fewer layers can have is not worth a form of its own, as of a net of convolutions that
+# ends with one product.
+_LEAST_TRADED = 0.5
+# Two races of one plan differ by so much: what is searched more is taken for as fast.
+_NOISE = 1.05
 # Choices that turn out to be over the budget are followed by smaller ones, so many times.
 _MOST_MIXES = 3
 # What protobuf holds in one message is twice as much, and the model with switches has both forms.
@@ -86,6 +91,7 @@ def optimize_precision(
     if not isinstance(options, CollageOptions):
         kind = type(options).__name__
         raise TypeError(f"optimize_precision takes options as CollageOptions(...), got {kind}")
+    check_budget_of_samples(options)
     _check_options(options)
     check_report_path(options.report)
     check_installed()
@@ -119,16 +125,20 @@ def optimize_precision(
     return result
 
 
-def _check_options(options: CollageOptions) -> None:
-    """OptionError for options that do not go with samples."""
-    calibration = option("calibration")
+def check_budget_of_samples(options: CollageOptions) -> None:
+    """OptionError for samples without an error that is allowed."""
     if not options.accuracy_budget:
         raise OptionError(
-            calibration
+            option("calibration")
             + " is for choosing precisions within an error: set "
             + option("accuracy_budget")
             + " to the largest one that you accept, e.g. 0.01"
         )
+
+
+def _check_options(options: CollageOptions) -> None:
+    """OptionError for options that do not go with samples."""
+    calibration = option("calibration")
     if options.devices.tracker:
         raise OptionError(
             calibration
@@ -174,6 +184,11 @@ class _Gains(NamedTuple):
         return sum(each[precision].seconds for each in self.by_layer.values() if precision in each)
 
 
+def _saved(plain: Form, other: Form) -> float:
+    """Return the seconds that a form saves by the races of both; 0 where one was not timed."""
+    return plain.seconds - other.seconds if plain.seconds and other.seconds else 0.0
+
+
 class _Search:
     def __init__(
         self,
@@ -211,8 +226,10 @@ class _Search:
 
     def _add_others(self, plain: Form) -> None:
         traded: dict[str, Form] = {}
-        for kind in self._forms.trades():
-            if self._has_time(kind):
+        for kind, share in self._forms.trades().items():
+            if share < _LEAST_TRADED:
+                self._left_out[kind] = f"{share:.0%} of the layers can be in it"
+            elif self._has_time(kind):
                 with self._leaving_out(kind):
                     self._place_traded(kind, traded)
         if is_quantised(self._model):
@@ -241,18 +258,30 @@ class _Search:
         return self._forms.place(wanted, self._samples.errors[0], is_searched=is_searched)
 
     def _search_the_fastest(self) -> None:
-        """Place again what may be the fastest, as long as the user's effort has it. Where that ends
-        up over the budget, what profiles gave competes."""
+        """Place again what may be the fastest, as long as the user's effort has it. Where that
+        finds nothing faster, or ends up over the budget, what profiles gave competes. Whoever
+        interrupts one search ends all."""
         known = [each.form.seconds for each in self._judged if each.form.seconds]
         for index, judged in enumerate(self._judged):
-            name = judged.form.name
-            is_near = judged.form.seconds <= _MOST_OF_A_SEARCH * min(known, default=0.0)
-            if is_near and not self._forms.is_time_up():
-                with self._leaving_out(f"a search of {name}"):
-                    found = self._place(judged.form.wanted, is_searched=True)
+            searched = f"a search of {judged.form.name}"
+            if judged.form.seconds > _MOST_OF_A_SEARCH * min(known, default=0.0):
+                continue
+            if not self._has_time(searched):
+                return
+            with self._leaving_out(searched):
+                found = self._place(judged.form.wanted, is_searched=True)
+                if self._is_better(found, judged.form):
                     error = self._error_of(found) if found.name != FLOAT32 else 0.0
                     if error <= self._options.accuracy_budget:
                         self._judged[index] = _Judged(found, error)
+                if found.result.ended_early:
+                    self._left_out[searched] = found.result.ended_early
+                    return
+
+    def _is_better(self, found: Form, before: Form) -> bool:
+        """Return whether a search found a form of that kind which is as fast by its own race."""
+        is_traded = before.name not in before.wanted.trades or bool(traders_in(found.result.mod))
+        return is_traded and (not before.seconds or 0 < found.seconds <= _NOISE * before.seconds)
 
     def _error_of(self, form: Form) -> float:
         return self._forms.error_of(form, _ERRORS, self._right)
@@ -272,7 +301,7 @@ class _Search:
 
     def _place_traded(self, kind: str, traded: dict[str, Form]) -> None:
         """Build the model with the backends that trade accuracy for this type."""
-        name = f"traded for {kind}" if kind in (INT8, MIXED) else kind
+        name = f"traded for {kind}" if kind == FLOAT32 else kind
         found = self._place(Wanted(name, self._model, trades=frozenset((kind,))))
         if not traders_in(found.result.mod):
             self._left_out[name] = "float32 is faster everywhere"
@@ -363,7 +392,7 @@ class _Search:
         """Build the choice that saves most, and more than what is built surely within the budget;
         where it is over the budget as it is built, the next one."""
         sure = [
-            gains.seconds(each.form.name) or self._judged[0].form.seconds - each.form.seconds
+            gains.seconds(each.form.name) or _saved(self._judged[0].form, each.form)
             for each in self._judged[1:]
             if each.error <= _MARGIN * self._options.accuracy_budget
         ]

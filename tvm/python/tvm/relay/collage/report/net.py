@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 
@@ -24,6 +25,7 @@ from .record import Report, SearchedFunction
 _SHOWN = ("call", "call_other", "function", "other")
 _SEEN_THROUGH = ("tuple", "projection")
 _MOST_OPS = 4
+_PRODUCT = re.compile(r"nn\.(contrib_)?(conv|dense|batch_matmul|matmul|depthwise)")
 
 
 class Net:
@@ -95,7 +97,7 @@ def short_name(node: GraphNode) -> str:
 
 def _is_in_bytes(node: GraphNode) -> bool:
     """Return whether an operator is a quantised one, or a product of integers."""
-    is_product = node.op.startswith("nn.") and node.type.startswith("int32")
+    is_product = bool(_PRODUCT.match(node.op)) and node.type.startswith("int32")
     return is_product or node.op.startswith("qnn.")
 
 

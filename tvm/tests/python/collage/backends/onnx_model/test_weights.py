@@ -10,7 +10,7 @@ from onnx_nets import model
 from relay_text import is_external
 from tvm import IRModule, relay
 from tvm.relay.collage.backends import get_backend, greedy_partition
-from tvm.relay.collage.backends.onnx_model.weights import compress_weights
+from tvm.relay.collage.backends.onnx_model.weights import FIRST_OPSET, compress_weights
 
 RNG = np.random.default_rng(0)
 W = RNG.standard_normal((128, 256)).astype("float32")
@@ -87,6 +87,41 @@ def test_other_weights_stay_as_they_are(nodes, weights):
     made = net(nodes, weights, outputs=next(iter(weights.values())).shape[1])
     before = made.SerializeToString(deterministic=True)
     assert compress_weights(made).SerializeToString(deterministic=True) == before
+
+
+def test_files_of_an_older_version_stay_as_they_are():
+    made = model(
+        [node("MatMul", ["x", "w"], ["y"])],
+        [("x", (1, 128))],
+        [("y", (1, 256))],
+        {"w": W},
+        opset=FIRST_OPSET - 1,
+    )
+    before = made.SerializeToString(deterministic=True)
+    assert compress_weights(made).SerializeToString(deterministic=True) == before
+
+
+def test_a_matrix_that_a_body_reads_too_stays_as_it_is():
+    flag = helper.make_tensor("flag", onnx.TensorProto.BOOL, [], [True])
+    bodies = {
+        name: helper.make_graph(
+            [node("ReduceSum", ["w"], [f"{name}_sum"], keepdims=0)],
+            name,
+            [],
+            [helper.make_tensor_value_info(f"{name}_sum", 1, [])],
+        )
+        for name in ("then_branch", "else_branch")
+    }
+    made = net(
+        [
+            node("Constant", [], ["c"], value=flag),
+            node("MatMul", ["x", "w"], ["p"]),
+            node("If", ["c"], ["s"], **bodies),
+            node("Add", ["p", "s"], ["y"]),
+        ],
+        {"w": W},
+    )
+    assert "DequantizeLinear" not in operators(compress_weights(made))
 
 
 def test_openvino_runs_them():

@@ -11,9 +11,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 
-from ...ops.onnx_names import captured
+from ...ops.onnx_names import captured, own_opset
+from .builder import OPSET
 
 _LARGEST = 127
+# Before it DequantizeLinear has no axis.
+FIRST_OPSET = 13
 # A matrix of fewer weights is in the caches anyway.
 _FEWEST = 1 << 14
 
@@ -21,6 +24,8 @@ _FEWEST = 1 << 14
 def compress_weights(model: ModelProto) -> ModelProto:
     """Return the model, changed, with 8 bits for the float32 matrices that products alone read."""
     graph = model.graph
+    if own_opset(model, OPSET) < FIRST_OPSET:  # nodes of a user's file keep their version
+        return model
     constants = {tensor.name: tensor for tensor in graph.initializer}
     compressed = []
     for name, axis in sorted(_columns(graph).items()):

@@ -26,7 +26,7 @@ function frontOf(told) {
       isChosen: row.is_chosen,
     }));
   const picture = html("div", { class: "scroll" }, frontPicture(foreseen, built, told));
-  const key = "● built, and measured (large: it ships)   ○ foreseen   ┄ the error that is allowed";
+  const key = "● built, and measured (large: it ships)   ○ foreseen by profiles   ┄ the error that is allowed";
   return [picture, html("p", { class: "muted key" }, key)];
 }
 
