@@ -140,6 +140,8 @@ def optimize(
                     kept,
                 ),
             )
+            if found.guard:
+                warn_of_made_up_inputs(found.mod, bool(samples))
             write_report(found, options.report)
             context = tvm.transform.PassContext.current()
     make_built = functools.partial(_build, found, context, build_options or {}, options.progress)
@@ -192,8 +194,6 @@ def _optimize(
     check_runs(prepared, executor)
     check_calls_parts(executor, build_options.get("runtime"), targets.backends)
     check_samples(samples, prepared)
-    if placement is None:
-        warn_of_made_up_inputs(targets.external, bool(samples))
     plans = Plans(prepared, targets, is_simplified)
     request = Request(
         prepared,

@@ -13,7 +13,7 @@ from typing import Any
 import tvm
 from tvm_collage.runner import Runner
 
-from .backends import declared_colours, declared_trades
+from .backends import declared_colours, list_traders
 from .compile.built import Built, tensors_of
 from .costs.kernel import KernelChoice
 from .errors import ExecutorError, MachineError, OptionError, UnknownPlanError
@@ -43,7 +43,7 @@ from .report.facts import Summary
 from .report.looks import report_looks
 from .report.make import graph_of, placement_of, searched_functions, step_of
 from .report.precision import Precisions
-from .report.record import FasterElsewhere
+from .report.record import FasterElsewhere, Trade
 from .tuning import TuningRecords
 from .views.function_report import FunctionReport
 
@@ -226,7 +226,10 @@ class Result(ToldDecision):
             functions=functions,
             tensors=tensors_of(self.mod),
             colours=declared_colours(),
-            trades=declared_trades(),
+            trades=tuple(
+                Trade(each.name, each.trades_accuracy, tuple(sorted(each.traded_ops or ())))
+                for each in list_traders()
+            ),
             placements=self.placements,
         )
 

@@ -146,6 +146,14 @@ BAD = [
     ({"kind": "node-level"}, ValueError, "kind is .*, not 'node-level'"),
     ({"colour": "blue"}, ValueError, "backend bad: colour is .*, not 'blue'"),
     ({"trades_accuracy": "bf16"}, ValueError, "trades_accuracy is the type that it computes in"),
+    *(
+        ({"traded_ops": ops, **more}, ValueError, "traded_ops is a set of Relay's operators beside")
+        for ops, more in (
+            ("nn.dense", {"trades_accuracy": "bfloat16"}),
+            (frozenset({"nn.dens"}), {"trades_accuracy": "bfloat16"}),
+            (frozenset({"nn.dense"}), {}),
+        )
+    ),
     # A host target of a list, or a plan of ours, would be taken for the backend.
     *(
         ({"name": name}, ValueError, f"backend {name}: .* take another name")

@@ -133,6 +133,7 @@ def test_json_is_what_can_be_known(absent, capsys):
         "bare_operators": ["exp"],
         "restrictions": ["dynamic shapes", "int8"],
         "trades_accuracy": "",
+        "traded_ops": [],
         "own_kernels": [],
         "defined_in": __name__,
     }

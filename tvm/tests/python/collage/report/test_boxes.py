@@ -14,6 +14,7 @@ from tvm.relay.collage.errors import CollageError
 from tvm.relay.collage.plans.placement import PlacedPart
 from tvm.relay.collage.plans.placement.seen import SeenFunction, SeenPlan, SeenPlans
 from tvm.relay.collage.report.boxes import box_graph, check_names, chosen, plan_names
+from tvm.relay.collage.report.record import Trade
 from tvm.relay.collage.views.function_report import FunctionGraph
 
 
@@ -141,8 +142,9 @@ def test_parts_of_fewer_bits_have_a_precision():
         node(4, "call", "nn.dense", [3]),
         node(5, "call", "cast", [4], type_="int8[4]", is_result=True),
     ]
-    parts = [part("b", [1]), part("llvm", [2]), part("c", [3, 4]), part("llvm", [5])]
-    report = dataclasses.replace(report_of(nodes, parts), trades={"c": "bfloat16"})
+    parts = [part("b", [1]), part("llvm", [2]), part("c", [3, 4]), part("d", [5])]
+    trades = (Trade("c", "bfloat16", ()), Trade("d", "int8 weights", ("nn.dense",)))
+    report = dataclasses.replace(report_of(nodes, parts), trades=trades)
     boxes = box_graph(report, report.functions[0], "p").boxes
     found = [(box.backend, box.precision) for box in boxes]
     assert found == [
@@ -150,6 +152,6 @@ def test_parts_of_fewer_bits_have_a_precision():
         ("b", "int8"),
         ("tvm", "int8"),
         ("c", "bfloat16"),
-        ("tvm", ""),  # a cast of what is no product
+        ("d", ""),  # a cast, which is no product
         ("", ""),
     ]

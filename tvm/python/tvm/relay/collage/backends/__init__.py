@@ -40,7 +40,7 @@ _LAZY = {
     "UnknownBackendError": ".errors",
     "UnsupportedOpError": ".errors",
     "declared_colours": "registry",
-    "declared_trades": "registry",
+    "list_traders": "registry",
     "find_backend": "registry",
     "get_backend": "registry",
     "list_backends": "registry",

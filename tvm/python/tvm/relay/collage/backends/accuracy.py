@@ -83,9 +83,9 @@ def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool
             )
 
 
-def warn_of_made_up_inputs(external: Sequence[Target], has_samples: bool) -> None:
-    """Warn that errors of backends which trade accuracy are those of random inputs."""
-    names = sorted(target.kind.name for target in external if trades_accuracy(target))
+def warn_of_made_up_inputs(mod: tvm.IRModule, has_samples: bool) -> None:
+    """Warn that errors of parts which trade accuracy are those of random inputs."""
+    names = sorted(traders_in(mod))
     if names and not has_samples:
         _logger.warning(
             "errors of %s are measured on random inputs, of which those of real ones may be far: "

@@ -257,6 +257,7 @@ def describe_backend(backend: Backend) -> dict[str, Any]:
         "bare_operators": sorted(backend.op_predicates),
         "restrictions": list(backend.restrictions),
         "trades_accuracy": backend.trades_accuracy,
+        "traded_ops": sorted(backend.traded_ops or ()),
         "own_kernels": [
             dataclasses.asdict(each) for each in (backend.own_kernels() if reason is None else ())
         ],

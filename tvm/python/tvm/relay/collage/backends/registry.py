@@ -42,7 +42,8 @@ def register_backend(backend: Backend) -> Backend:
     Registers ``relay.ext.<name>``, its naming of constants and TVM's pattern table of that name.
     Its op_predicates become ones that answer with a bool and never raise. ValueError or TypeError,
     naming the backend and the entry, when the name (of a target that TVM compiles for, too), the
-    kind, trades_accuracy, the colour, a pattern's entry, an option or an op's predicate is none.
+    kind, trades_accuracy, traded_ops, the colour, a pattern's entry, an option or an op's predicate
+    is none.
     """
     if isinstance(backend, type):
         raise TypeError(
@@ -59,6 +60,11 @@ def register_backend(backend: Backend) -> Backend:
             "trades_accuracy",
             backend.trades_accuracy in ("", *RELATIVE),
             f"the type that it computes in, one of {', '.join(RELATIVE)}, or empty for none",
+        ),
+        (
+            "traded_ops",
+            _are_traded(backend),
+            "a set of Relay's operators beside trades_accuracy, as {'nn.dense'}, or None for all",
         ),
         (
             "colour",
@@ -165,6 +171,15 @@ def _guarded(backend: Backend, attribute: str) -> dict[str, Any]:
     }
 
 
+def _are_traded(backend: Backend) -> bool:
+    """Return whether a backend's traded_ops are None, or operators of one that trades accuracy."""
+    ops = backend.traded_ops
+    if ops is None:
+        return True
+    is_set = isinstance(ops, (set, frozenset)) and bool(ops)
+    return is_set and bool(backend.trades_accuracy) and ops <= set(tvm.ir.Op.list_op_names())
+
+
 def find_backend(name: str) -> Backend | None:
     """Return the backend of that name, None when there is none."""
     return REGISTERED.get(name)
@@ -182,10 +197,9 @@ def declared_colours() -> dict[str, str]:
     return {each.name: each.colour for each in list_backends() if each.colour}
 
 
-def declared_trades() -> dict[str, str]:
-    """Return by backend, of those that are registered in this process, the type that it trades
-    accuracy for."""
-    return {each.name: each.trades_accuracy for each in list_backends() if each.trades_accuracy}
+def list_traders() -> list[Backend]:
+    """Return the backends that are registered in this process and trade accuracy."""
+    return [each for each in list_backends() if each.trades_accuracy]
 
 
 def which_was_meant(name: str, among: Iterable[str]) -> str:

@@ -106,7 +106,8 @@ def _text(row: dict[str, Any], is_long: bool) -> str:
         lines.append("  options: " + " ".join(options))
     if row["trades_accuracy"]:
         kind = row["trades_accuracy"]
-        lines.append(f"  trades accuracy: computes in {kind}, needs option accuracy_budget")
+        of = f" in {', '.join(row['traded_ops'])}" if row["traded_ops"] else ""
+        lines.append(f"  trades accuracy: computes in {kind}{of}, needs option accuracy_budget")
     if row["restrictions"]:
         lines.append("  does not take: " + "; ".join(row["restrictions"]))
     return "\n".join(lines)

@@ -32,13 +32,15 @@ class Peer:
     def is_installed(self) -> bool:
         return importlib.util.find_spec(self.package) is not None
 
-    def contestant(self, model: str, inputs: str, environment: Mapping[str, str]) -> Contestant:
-        """Return the contestant; the environment's TVM_NUM_THREADS says how many threads it
-        takes."""
+    def contestant(
+        self, model: str, inputs: str, environment: Mapping[str, str], name: str = "", **more: Any
+    ) -> Contestant:
+        """Return the contestant, by its own name unless another is given; the environment's
+        TVM_NUM_THREADS says how many threads it takes. `more`: further arguments of the factory."""
         threads = int(environment["TVM_NUM_THREADS"])
-        arguments = {"model": model, "inputs": inputs, "threads": threads}
+        arguments = {"model": model, "inputs": inputs, "threads": threads, **more}
         environment = {**environment, **untouched_variables()}
-        return Contestant(self.name, self.factory, arguments, environment=environment)
+        return Contestant(name or self.name, self.factory, arguments, environment=environment)
 
 
 PEERS = {

@@ -25,7 +25,7 @@ from ..exec.arrays import load_arrays, save_arrays
 from ..exec.process import ask_own
 from ..exec.reply import Unsupported
 from ..exec.resolve import call_of
-from ..measure.peers import PEERS, untouched_variables
+from ..measure.peers import PEERS
 from ..measure.race.comparison import Comparison, OutputMetric, RightOutputs, compared
 from ..measure.race.race import Contestant, RaceOptions
 from ..report.precision import FLOAT32
@@ -82,17 +82,14 @@ def beside_peers(
     files = _forms(model, samples, folder)
     write_right_outputs(files[FLOAT32], inputs, truth, count)
     own = Contestant.of_library(name, library, inputs, environment, sets=count, timed=1)
-    variables = {**environment, **untouched_variables()}
     others = [
-        Contestant(
+        PEERS[way.peer].contestant(
+            files[way.form],
+            inputs,
+            environment,
             " ".join(filter(None, way)),
-            PEERS[way.peer].factory,
-            {
-                **{"model": files[way.form], "inputs": inputs, "sets": count},
-                "threads": int(environment["TVM_NUM_THREADS"]),
-                **({"precision": way.precision} if way.precision else {}),
-            },
-            variables,
+            sets=count,
+            **({"precision": way.precision} if way.precision else {}),
         )
         for way in _WAYS
         if way.form in files and PEERS[way.peer].is_installed()

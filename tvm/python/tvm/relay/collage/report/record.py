@@ -9,7 +9,7 @@ their index in the function. Test: report/test_record.py.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from ..costs.compared import ComparedPlan
@@ -228,6 +228,19 @@ class Decision:
         return {name: value for name, value in vars(self).items() if name != "decided_at"}
 
 
+@dataclasses.dataclass(frozen=True)
+class Trade:
+    """A type that a backend computes in where the model's is finer."""
+
+    backend: str = described("its name")
+    precision: str = described("the type")
+    operators: tuple[str, ...] = described("by Relay's names, computed so; empty for all")
+
+    def holds(self, ops: Iterable[str]) -> bool:
+        """Return whether one of these operators is computed so."""
+        return not self.operators or not set(self.operators).isdisjoint(ops)
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Report:
     """The decision of Collage for a module, and why."""
@@ -279,7 +292,7 @@ class Report:
     colours: dict[str, str] = _mapping(
         "by backend, those that backends declare, so that pictures are alike"
     )
-    trades: dict[str, str] = _mapping("by backend, the types that some trade accuracy for")
+    trades: tuple[Trade, ...] = described("of backends that trade accuracy", default=())
     decision: Decision | None = described(
         "of a replay what was measured for its decision; else null", default=None
     )
@@ -325,7 +338,7 @@ class Report:
             placements=source.placements,
             precision=source.precision,
             colours={**self.colours, **source.colours},
-            trades={**self.trades, **source.trades},
+            trades=tuple({each.backend: each for each in (*self.trades, *source.trades)}.values()),
             decision=source.decision or measured,
         )
 

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from browser import browser, save_screenshot, set_screen
-from made_precisions import told
+from made_precisions import ALPHA_TRADES, told
 from made_reports import made, made_report, record
 from PIL import Image
 from tvm.relay.collage.files.records import to_json
@@ -516,7 +516,7 @@ def test_a_box_without_a_time_says_so(chrome, show):
 
 
 def test_the_front_has_what_was_built_and_what_was_foreseen(show, chrome):
-    show(made(2, precision=to_json(told()), trades={"alpha": "bfloat16"}))
+    show(made(2, precision=to_json(told()), trades=ALPHA_TRADES))
     circles = {
         name: chrome.find_elements("css selector", f"#precision circle.{name}")
         for name in ("built", "foreseen")

@@ -7,6 +7,7 @@ import sys
 import xml.etree.ElementTree as ElementTree
 
 import pytest
+from made_precisions import ALPHA_TRADES
 from made_reports import made, made_report, record
 from tree import ROOT
 from tvm.relay.collage.backends import declared_colours
@@ -36,7 +37,7 @@ def test_a_picture_says_plan_backends_times_operators_and_shapes():
 
 
 def test_fewer_bits_are_a_strip_at_the_right_and_stand_in_the_legend():
-    report = made(2, trades={"alpha": "bfloat16"})
+    report = made(2, trades=ALPHA_TRADES)
     drawn = to_svg(Picture(report))
     found = texts(drawn)
     boxes = [box for box in Picture(report).graph.boxes if box.backend == "alpha"]
