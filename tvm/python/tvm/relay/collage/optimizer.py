@@ -267,7 +267,7 @@ def _searched(request: Request, first: FirstAnswer) -> tuple[Result, bool]:
                 how = first_end_to_end(request, default_workers())
                 profiled = Profiled(request, session, first, how, multiples=relearnt.multiples())
             has_profiles = profiled is not None and profiled.profiles is not None
-            if not has_profiles and options.searching.effort == Effort.QUICK and first.best:
+            if not has_profiles and options.searching.effort == Effort.QUICK and first.files:
                 found = OpLevel(request.prepared, request.records)
             else:
                 found = _place_operators(request, session, profiled if has_profiles else None)

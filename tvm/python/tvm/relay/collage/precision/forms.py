@@ -48,8 +48,6 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
-# Of a form by profiles: where no backend alone is right there are none, and costs are asked for.
-_QUICK_SECONDS = 120.0
 # Rounds of the race of plans that are compared again: as forms, or once they are searched.
 _FEW_ROUNDS = 8
 _logger = logging.getLogger(__name__)
@@ -159,7 +157,6 @@ class Forms:
         limit = max(_LEAST_SECONDS, _SHARE * (self._ends - time.monotonic()))
         options = dataclasses.replace(self._inner, accuracy_budget=_ANY_ERROR if trades else 0.0)
         if not is_searched:
-            limit = min(limit, _QUICK_SECONDS)
             rounds = min(_FEW_ROUNDS, options.guard_rounds)
             options = dataclasses.replace(options, effort=Effort.QUICK, guard_rounds=rounds)
         options = dataclasses.replace(options, time_limit=0.0 if math.isinf(limit) else limit)
