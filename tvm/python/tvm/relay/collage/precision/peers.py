@@ -110,7 +110,7 @@ def _forms(model: onnx.ModelProto, samples: Calibration, folder: str) -> dict[st
     files = {FLOAT32: plain}
     if is_quantised(model):
         return files
-    makers = {
+    makers: dict[str, Callable[[], str]] = {
         INT8: lambda: quantise(model, samples.ranges, folder).quantised,
         DYNAMIC: functools.partial(_made, quantise_dynamically, plain, folder),
         WEIGHTS: functools.partial(_made, quantise_weights, plain, folder),

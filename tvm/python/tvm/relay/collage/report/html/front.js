@@ -26,7 +26,8 @@ function frontOf(told) {
       isChosen: row.is_chosen,
     }));
   const picture = html("div", { class: "scroll" }, frontPicture(foreseen, built, told));
-  const key = "● built, and measured (large: it ships)   ○ foreseen by profiles   ┄ the error that is allowed";
+  const key =
+    "● built, and measured (large: it ships)   ○ foreseen by profiles   ┄ the error that is allowed";
   return [picture, html("p", { class: "muted key" }, key)];
 }
 
@@ -38,8 +39,7 @@ function frontPicture(foreseen, built, { metric, budget }) {
   const powers = [power(budget), ...points.map(({ error }) => power(error))];
   const [first, last] = [Math.floor(least(powers)), Math.ceil(greatest(powers) + 0.01)];
   const most = 1.1 * greatest(points.map(({ seconds }) => seconds));
-  const x = (error) =>
-    left + 12 + ((power(error) - first) / (last - first)) * (width - left - 44);
+  const x = (error) => left + 12 + ((power(error) - first) / (last - first)) * (width - left - 44);
   const y = (seconds) => 10 + (1 - seconds / most) * (height - bottom - 10);
   const picture = svg("svg", {
     class: "history",
@@ -55,7 +55,8 @@ function frontPicture(foreseen, built, { metric, budget }) {
     line("grid", left, y(value), width, y(value));
     words("right", left - 8, y(value) + 4, formatSeconds(value));
   }
-  for (let of = first; of <= last; of++) words("middle", x(10 ** of), height - 22, percent(10 ** of));
+  for (let of = first; of <= last; of++)
+    words("middle", x(10 ** of), height - 22, percent(10 ** of));
   words("middle", (left + width) / 2, height - 4, `error by the metric ${metric}`);
   line("base", x(budget), 10, x(budget), y(0));
   for (const { error, seconds, words: title } of foreseen)
