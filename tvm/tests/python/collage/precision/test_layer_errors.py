@@ -41,7 +41,7 @@ def test_errors_are_those_of_the_models(board, samples):
 
 
 def test_outputs_are_those_of_the_models_sample_by_sample(board, samples):
-    found = [board.outputs({}), board.outputs(CHOICES[-1])]
+    found = list(board.outputs([{}, CHOICES[-1]]))
     assert [[len(row) for row in choice] for choice in found] == [[1] * 3] * 2
     for choice, model in zip(found, both_forms(), strict=True):
         for own, right in zip(choice, outputs_of(model, samples), strict=True):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,12 +53,15 @@ class Switchboard:
         found: list[float] = self._ask(choices, outputs="")
         return found
 
-    def outputs(self, choice: Mapping[str, str]) -> list[Arrays]:
-        """Return the outputs of a choice, sample by sample; ModelError as above. Those of several
-        choices may be more than memory holds."""
-        file = os.path.join(self._folder, "outputs.npz")
-        self._ask([choice], outputs=file)
-        return by_sample(list(load_arrays(file).values()), self._count)
+    def outputs(self, choices: Sequence[Mapping[str, str]]) -> Iterator[list[Arrays]]:
+        """Yield the outputs of each choice, sample by sample; ModelError as above. They wait in
+        files, since those of several choices may be more than memory holds."""
+        prefix = os.path.join(self._folder, "outputs")
+        self._ask(choices, outputs=prefix)
+        for place in range(len(choices)):
+            file = _outputs_file(prefix, place)
+            yield by_sample(list(load_arrays(file).values()), self._count)
+            os.unlink(file)
 
     def _ask(self, choices: Sequence[Mapping[str, str]], outputs: str) -> Any:
         states = [self._quantised.states(choice, self._short) for choice in choices]
@@ -77,6 +80,10 @@ class Switchboard:
             raise ModelError(str(error)) from None
 
 
+def _outputs_file(prefix: str, place: int) -> str:
+    return f"{prefix}_{place}.npz"
+
+
 def run_switched(
     model: str,
     samples: str,
@@ -89,7 +96,7 @@ def run_switched(
     stacked in an .npz file.
 
     Returns the mean relative squared error of each state beside all switches being off; or, where
-    `outputs` names a file, writes all outputs there, sample by sample.
+    `outputs` begins names of files, writes the outputs of each state to one, sample by sample.
     """
     session = session_of(model, is_optimized=True)
     rows = sets_of(load_arrays(samples), count)
@@ -100,8 +107,10 @@ def run_switched(
         return found
 
     if outputs:
-        found = [array for state in states for row in rows for array in run(row, state)]
-        save_arrays(outputs, {f"output_{i}": array for i, array in enumerate(found)})
+        for place, state in enumerate(states):
+            found = [array for row in rows for array in run(row, state)]
+            own = {f"output_{i}": array for i, array in enumerate(found)}
+            save_arrays(_outputs_file(outputs, place), own)
         return []
     off = [False] * len(switches)
     run(rows[0], off)

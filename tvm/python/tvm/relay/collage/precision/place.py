@@ -366,9 +366,10 @@ class _Search:
         """Return the choices that are within the budget, all layers of each together, the one that
         saves most first; and keep them all for the report."""
         fitting, points = [], []
-        for choice in choices:
-            with one_step("judging", f"{len(choices)} choices of them", self._options.progress):
-                error = self._metric.error(board.outputs(choice.precisions), self._right)
+        with one_step("judging", f"{len(choices)} choices of them", self._options.progress):
+            found = board.outputs([choice.precisions for choice in choices])
+            errors = [self._metric.error(outputs, self._right) for outputs in found]
+        for choice, error in zip(choices, errors, strict=True):
             if error <= _MARGIN * self._options.accuracy_budget:
                 fitting.append(choice)
             points.append(
