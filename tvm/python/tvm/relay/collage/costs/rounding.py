@@ -30,8 +30,14 @@ RELATIVE = {
 }
 # The same of a whole model's outputs, as a share of the largest value: its errors add up, and one
 # step of 8 bits that falls the other way moves all that follows.
-OUTPUT = {"float64": 1e-4, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
-OUTPUT |= {"int8 weights": 5e-2, "8 bit": 1e-1}
+OUTPUT = {
+    "float64": 1e-4,
+    "float32": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+    "int8 weights": 5e-2,
+    "8 bit": 1e-1,
+}
 # What is off by more than that is not off by the rounding of 32 bits, whoever computed it.
 ROUNDING = 1e-2
 # Types of outputs that may be off by steps.

@@ -56,6 +56,8 @@ class Switchboard:
     def outputs(self, choices: Sequence[Mapping[str, str]]) -> Iterator[list[Arrays]]:
         """Yield the outputs of each choice, sample by sample; ModelError as above. They wait in
         files, since those of several choices may be more than memory holds."""
+        if not choices:
+            return
         prefix = os.path.join(self._folder, "outputs")
         self._ask(choices, outputs=prefix)
         for place in range(len(choices)):

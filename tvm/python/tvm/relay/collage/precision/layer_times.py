@@ -9,7 +9,6 @@ tried; what ships is timed whole. Test: precision/test_layer_times.py.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,17 +21,12 @@ from ..estimators.calibration import CAUTIOUS
 from ..estimators.profiles import Profiles
 from ..relay_util.node_spans import node_of
 from ..relay_util.walk import operator_calls
+from ..report.net import is_layer
 from ..result import Result
 from .layers import INT8
 
 # A part of several layers, in seconds, and how many borders it has.
 _A_PART, _BORDERS = 5e-4, 2
-_LAYER = re.compile(r"(q?nn\.)?(contrib_)?(conv|dense|batch_matmul|matmul|depthwise)")
-
-
-def is_layer(op: str) -> bool:
-    """Return whether a Relay operator is a convolution or a product."""
-    return bool(_LAYER.match(op))
 
 
 def layers_of(mod: tvm.IRModule) -> list[Any]:

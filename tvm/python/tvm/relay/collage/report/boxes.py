@@ -140,7 +140,6 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     graph = graph_of(function)
     net = Net(graph)
     known = Known(net, graph.costed)
-    trades = {each.backend: [each] for each in report.trades}
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
 
@@ -152,8 +151,9 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
         about = {**vars(part), "label": label, "type": gives, "rule": rule}
         if part.backend:
             ops = [net.nodes[node].op for node in nodes]
-            traded = [each.precision for each in trades.get(part.backend, ()) if each.holds(ops)]
-            about["precision"] = traded[0] if traded else net.precision(nodes)
+            mine = (each for each in report.trades if each.backend == part.backend)
+            traded = (each.precision for each in mine if each.holds(ops))
+            about["precision"] = next(traded, net.precision(nodes))
         boxes.append(Box(kind, **about))
 
     for index, node in net.nodes.items():

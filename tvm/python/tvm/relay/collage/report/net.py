@@ -25,7 +25,7 @@ from .record import Report, SearchedFunction
 _SHOWN = ("call", "call_other", "function", "other")
 _SEEN_THROUGH = ("tuple", "projection")
 _MOST_OPS = 4
-_PRODUCT = re.compile(r"nn\.(contrib_)?(conv|dense|batch_matmul|matmul|depthwise)")
+_LAYER = re.compile(r"(q?nn\.)?(contrib_)?(conv|dense|batch_matmul|matmul|depthwise)")
 
 
 class Net:
@@ -95,10 +95,15 @@ def short_name(node: GraphNode) -> str:
     return (node.op or node.kind).rpartition(".")[2]
 
 
+def is_layer(op: str) -> bool:
+    """Return whether a Relay operator is a convolution or a product."""
+    return bool(_LAYER.match(op))
+
+
 def _is_in_bytes(node: GraphNode) -> bool:
-    """Return whether an operator is a quantised one, or a product of integers."""
-    is_product = bool(_PRODUCT.match(node.op)) and node.type.startswith("int32")
-    return is_product or node.op.startswith("qnn.")
+    """Return whether an operator is a quantised one, or a layer of integers."""
+    is_of_integers = is_layer(node.op) and node.type.startswith("int32")
+    return is_of_integers or node.op.startswith("qnn.")
 
 
 @dataclasses.dataclass(frozen=True)
