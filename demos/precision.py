@@ -2,10 +2,10 @@
 # %% [markdown]
 # # Precision: fewer bits where they cost little
 #
-# PP-OCR reads a line of text. Its network is placed in float32, in fewer bits everywhere, and with
-# the precision of each layer that saves most while nearly all letters stay the same: the metric
-# `argmax` counts the places where another letter would be read. `make demo-precision` runs this as a
-# script, `make notebooks` as a notebook.
+# PP-OCR reads a line of text. Its network is placed in float32, in fewer bits everywhere, and
+# with the precision of each layer that saves most while nearly all letters stay the same: the
+# metric `argmax` counts the places where another letter would be read. `make demo-precision` runs
+# this as a script, `make notebooks` as a notebook.
 
 # %%
 import tempfile
