@@ -20,6 +20,7 @@ from ..files.records import described
 from ..relay_util.external import is_external_function
 from ..relay_util.walk import elements_of, nodes_of, tensors_of
 from .cost import Cost, PartCost, format_seconds
+from .statistics import Interval
 
 # The attribute of a part's function: JSON of {key of a step: [kernel, times for people]}; the
 # kernel is "" where the usual one was fastest, which its place in the part may make another.
@@ -42,6 +43,7 @@ class KernelStep:
     # elements of its tensors; a part without a tensor of each size cannot have the step
     sizes: frozenset[int] = frozenset()
     budget_seconds: float = 0.25  # of timing all kernels; those that are far slower drop out before
+    further_seconds: float = 0.0  # of more rounds for those that may be faster than the usual one
     work: float = 0.0  # of all such steps of a part, by which trials are ordered
     # the text of a step of parts that are not timed, which run by the kernel on which all steps
     # agree that stand for it; "" for none
@@ -172,6 +174,11 @@ def _is_surely_faster(cost: Cost, usual: Cost) -> bool:
     if cost.high is None or usual.low is None or cost.high >= usual.low:
         return False
     return (cost.seconds or 0.0) < _SHARE * (usual.seconds or 0.0)
+
+
+def is_undecided(ratio: Interval) -> bool:
+    """Return whether more samples may choose a kernel of this ratio to the usual one's time."""
+    return ratio.low < _SHARE and ratio.high >= 1
 
 
 def for_candidates(choices: Iterable[KernelChoice]) -> tuple[KernelChoice, ...]:

@@ -167,6 +167,7 @@ def _job(options: MeasureOptions, step: KernelStep, kernels: Sequence[str]) -> J
         network_bytes=options.network_bytes,
         seed=options.seed,
         budget_seconds=step.budget_seconds,
+        further_seconds=step.further_seconds,
         compares=not step.is_last,
     )
     arguments = {

@@ -34,8 +34,9 @@ _LAYOUTS = ("any", "blocked", "channels last")
 # longer than the search. Without it a part of a mix would be slower than the same steps in the
 # backend's own plan, so that mixes would lose for no reason of theirs.
 _OTHER_LAYOUTS = "layouts of smaller parts"
-# Timed seconds of these. A run takes as long as the part, and few rounds settle nothing.
-_LAYOUT_SECONDS = 1.5
+# Timed seconds of these, and more where they settle nothing: a run takes as long as the part, so
+# that rounds are few.
+_LAYOUT_SECONDS, _FURTHER_LAYOUT_SECONDS = 1.5, 6.0
 
 
 def kernel_steps(graph: Graph) -> list[KernelStep]:
@@ -178,6 +179,7 @@ def _layout_step(graph: Graph) -> KernelStep | None:
         kernels=_LAYOUTS,
         sizes=sizes,
         budget_seconds=_LAYOUT_SECONDS,
+        further_seconds=_FURTHER_LAYOUT_SECONDS,
         work=sum(_multiply_adds(graph, node) for node in convs),
         stands_for=_OTHER_LAYOUTS,
         is_last=True,

@@ -21,11 +21,12 @@ from ...backends.registry import find_backend, get_backend
 from ...backends.target_options import options_in
 from ...candidate.weights import CACHE_BYTES
 from ...costs.cost import CostStatus
-from ...costs.kernel import KernelRuns, KernelStep, Run
+from ...costs.kernel import KernelRuns, KernelStep, Run, is_undecided
 from ...costs.rounding import Tolerance, mismatch
+from ...costs.statistics import ratio_interval
 from ...exec.arrays import numbers_of
 from ...messages.foreign import describe
-from ..race.rounds import ROUNDS_BEFORE_GIVING_UP, RoundOptions, run_rounds
+from ..race.rounds import ROUNDS_BEFORE_GIVING_UP, Further, RoundOptions, run_rounds
 from .in_network import (
     MOST_TURNS,
     ONE_COPY,
@@ -71,6 +72,7 @@ class TrialTiming:
     network_bytes: int  # what its network touches between two runs
     seed: int
     budget_seconds: float  # for all kernels together
+    further_seconds: float = 0.0  # for those that may be faster than the first
     sample_seconds: float = _SAMPLE_SECONDS
     # whether numbers are looked at; not those of many steps after each other, which made-up weights
     # may drive anywhere
@@ -136,9 +138,17 @@ def time_kernels(
         rounds=max(ROUNDS_BEFORE_GIVING_UP, min(_MOST_ROUNDS, fitting)),
         seed=how.seed,
         give_up_ratio=_GIVE_UP_RATIO,
+        further=Further(_undecided, how.further_seconds) if how.further_seconds else None,
     )
     samples = run_rounds(list(timers), sample, lambda kernel, reason: None, options=options)
     return {"samples": samples, "failed": failed}
+
+
+def _undecided(samples: Mapping[str, Sequence[float]]) -> list[str]:
+    """Return the first kernel and those that more rounds may show to be faster."""
+    usual, *others = samples
+    undecided = [k for k in others if is_undecided(ratio_interval(samples[k], samples[usual]))]
+    return [usual, *undecided] if undecided else []
 
 
 def _timer(runs: KernelRuns, first: Run, lap: Lap) -> Timer:
