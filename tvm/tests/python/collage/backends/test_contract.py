@@ -28,6 +28,7 @@ from tvm.runtime.vm import Executable, VirtualMachine
 # where that names none.
 LIBRARIES = {
     "dnnl": (relay.erf, "ONEDNN", "oneDNN (libdnnl.so.3, version 3.2 or a later 3.x) was not"),
+    "dnnl_bf16": (relay.erf, "ONEDNN", "oneDNN (libdnnl.so.3, version 3.2 or a later 3.x) was not"),
     "cblas": (relay.erf, "OPENBLAS", "OpenBLAS (libscipy_openblas.so) was not found"),
     "mkl": (relay.erf, "MKL", "MKL (libmkl_rt.so.3) was not found"),
     "onnxruntime": (relay.round, "ONNXRUNTIME", "pip install onnxruntime"),

@@ -132,7 +132,10 @@ def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
     assert told.chosen.output_error <= within.accuracy_budget
 
 
-def test_what_is_near_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch):
+@pytest.mark.parametrize(
+    "effort, names", [("normal", ["int8"]), ("exhaustive", ["int8", "float32"])]
+)
+def test_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch, effort, names):
     """A search gives what profiles gave, but takes twice as long for the one in 8 bits."""
     built, searched, place_form = {}, [], place.Forms.place
     took = {"float32": 1.1e-3, "int8": 1e-3, "mixed": 2e-3}
@@ -147,9 +150,9 @@ def test_what_is_near_the_fastest_is_searched_once_all_forms_are_known(placed, m
         return built[wanted.name]._replace(wanted=wanted)
 
     monkeypatch.setattr(place.Forms, "place", known)
-    given = options(store=placed[2], effort="normal")
+    given = options(store=placed[2], effort=effort)
     found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
-    assert searched == ["float32", "int8"]
+    assert searched == names
     assert {row.name for row in found.precision.plans} >= {"float32", "int8"}
     searched.clear()
     collage.optimize_precision(placed[0], TARGETS, options(store=placed[2]), calibration=SAMPLES)

@@ -20,6 +20,10 @@ WITHIN = ("--accuracy-budget", "0.5", "--metric", "rms", "--guard-seconds", "1")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("ways_in")
     onnx.save(conv_net(), path / "net.onnx")
+    of_any_batch = conv_net()
+    for value in (*of_any_batch.graph.input, *of_any_batch.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_param = "batch"
+    onnx.save(of_any_batch, path / "open.onnx")
     rng = np.random.default_rng(0)
     np.savez(path / "samples.npz", x=rng.standard_normal((8, 3, 16, 16)).astype("float32"))
     return path
@@ -30,9 +34,10 @@ def stored(folder):
 
 
 def test_the_command_tells_what_ships_and_writes_the_model(folder, capsys):
+    """Sizes that the model leaves open are those of the samples."""
     library, model = folder / "net.so", folder / "chosen.onnx"
     given = ("--calibration", folder / "samples.npz", "--save-model", model, *WITHIN, *FLAGS)
-    assert call("compile", folder / "net.onnx", "-o", library, *given, *stored(folder)) == 0
+    assert call("compile", folder / "open.onnx", "-o", library, *given, *stored(folder)) == 0
     told = capsys.readouterr().out
     chosen = collage.load(library).report["precision"]
     (ships,) = (row["name"] for row in chosen["plans"] if row["is_chosen"])
@@ -92,6 +97,11 @@ def test_relay_build_needs_the_models_file(folder):
             2,
             ("--calibration", "samples.npz", "--accuracy-budget", "0.1", "--metric", "no"),
             "--metric: 'no' is none of max, rms, argmax",
+        ),
+        (
+            2,
+            ("--calibration", "samples.npz", "--accuracy-budget", "0.1", "--shape", "x=2,3,16,16"),
+            "samples of input 'x' have shape (1, 3, 16, 16), and (2, 3, 16, 16) is asked for",
         ),
     ],
 )

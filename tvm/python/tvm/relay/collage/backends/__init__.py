@@ -17,6 +17,7 @@ from .stock import serve_tvms_partitioning
 _CPU = 1
 BUILTIN = {
     "dnnl": (_CPU, ".dnnl", "DnnlBackend"),
+    "dnnl_bf16": (_CPU, ".dnnl", "DnnlBf16Backend"),
     "onnxruntime": (_CPU, ".onnxruntime", "OnnxRuntimeBackend"),
     "openvino": (_CPU, ".openvino", "OpenVinoBackend"),
     "openvino_bf16": (_CPU, ".openvino", "OpenVinoBf16Backend"),

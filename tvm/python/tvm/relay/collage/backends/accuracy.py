@@ -7,6 +7,7 @@ Docs: docs/accuracy.md. Test: backends/test_accuracy.py.
 from __future__ import annotations
 
 import contextlib
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,7 +18,9 @@ from tvm.target import Target
 from ..errors import OptionError
 from ..options.named import option
 from ..relay_util.external import is_external_function
-from .interface import KEPT
+from ..relay_util.node_spans import node_of
+from ..relay_util.walk import operator_calls
+from .interface import KEPT, KEPT_CALLS
 from .registry import backend_of, find_backend
 from .target_options import options_in
 
@@ -51,13 +54,33 @@ def without_traders(external: Sequence[Target]) -> tuple[Target, ...]:
 
 @contextlib.contextmanager
 def keeping(nodes: Iterable[int]) -> Iterator[None]:
-    """Have no backend that trades accuracy take these nodes of the function that is partitioned in
-    the block."""
+    """Have no backend that trades accuracy do so for these nodes of the function that is
+    partitioned in the block."""
     token = KEPT.set(frozenset(nodes))
     try:
         yield
     finally:
         KEPT.reset(token)
+
+
+def with_kept_calls(mod: tvm.IRModule) -> tvm.IRModule:
+    """`mod` with parts that say which of their calls are such nodes, for backends that keep calls.
+    Calls are known by their stamps (relay_util/node_spans.py)."""
+    kept, result = KEPT.get(), mod
+    for var, function in mod.functions_items() if kept else ():
+        backend = (
+            find_backend(str(function.attrs["Compiler"]))
+            if is_external_function(function)
+            else None
+        )
+        if backend is None or not (backend.trades_accuracy and backend.keeps_calls):
+            continue
+        calls = enumerate(operator_calls(function))
+        if places := [place for place, call in calls if node_of(call) in kept]:
+            if result is mod:
+                result = mod.clone()
+            result.update_func(var, function.with_attr(KEPT_CALLS, json.dumps(places)))
+    return result
 
 
 def check_budget(external: Sequence[Target], budget: float, *, is_compared: bool = True) -> None:

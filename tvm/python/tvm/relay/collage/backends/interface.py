@@ -40,8 +40,17 @@ class OwnKernels:
     without: str  # the target that leaves all to the library, as "dnnl -winograd=never"
 
 
-# Nodes of the function at hand that no backend which trades accuracy is to take.
+# Nodes of the function at hand that no backend which trades accuracy is to compute for less of it.
 KEPT: ContextVar[frozenset[int]] = ContextVar("collage_kept", default=frozenset())
+# The attribute of a part's function: which of its operator calls these are, as a list in JSON.
+KEPT_CALLS = "collage_kept_calls"
+
+
+def kept_calls(function: relay.Function) -> frozenset[int]:
+    """Return which operator calls of a part, by their places, its backend is not to compute for
+    less accuracy."""
+    text = function.attrs.get(KEPT_CALLS) if function.attrs else None
+    return frozenset(json.loads(str(text))) if text else frozenset()
 
 
 class Backend:
@@ -59,6 +68,8 @@ class Backend:
             the option accuracy_budget allows an error, and its results may be off as that type is.
         traded_ops: the operators that it computes so, by their Relay names; None for all.
         variant_of: another backend of the same library, whose parts cost as much beside profiles.
+        keeps_calls: do its parts compute the calls that ``kept_calls(function)`` names in the
+            model's own type? Where not, one that trades accuracy gets no part with such a call.
         own_threads: do its parts run on threads of the library's own, not on TVM's? Then it is part
             of their cost to wake these, and TVM's behind them.
         local_predicates: do its predicates look only at the matched calls: their ops, attributes
@@ -86,6 +97,7 @@ class Backend:
     trades_accuracy: str = ""
     traded_ops: frozenset[str] | None = None
     variant_of: str = ""
+    keeps_calls: bool = False
     own_threads: bool = False
     local_predicates: bool = False
     op_predicates: dict[str, Callable[[relay.Call], bool | str]] = {}
@@ -155,7 +167,7 @@ class Backend:
             entries,
             options.candidates,
             regions=self.default_rule() == GRAPH_LEVEL,
-            left_out=KEPT.get() if self.trades_accuracy else (),
+            left_out=KEPT.get() if self.trades_accuracy and not self.keeps_calls else (),
         )
 
     def _with_options(self, attrs: Callable[..., Any] | None) -> Callable[..., Any] | None:

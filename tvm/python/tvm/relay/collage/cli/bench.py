@@ -37,7 +37,7 @@ from ..precision.peers import beside_peers
 from ..precision.place import check_budget_of_samples
 from ..report import make_console, plan_table, print_titled
 from ..report.facts import best_single, plan_time, ratio_text
-from .building import BuildRequest, is_onnx, optimized, request_of
+from .building import BuildRequest, is_onnx, optimized, options_of, request_of
 
 OURS = "collage"
 
@@ -54,10 +54,10 @@ def bench_model(options: argparse.Namespace) -> int:
     }
     if options.library is not None:
         load(options.library)  # what is no library is told before the others are measured
-    request = request_of(options)
-    chosen = request.chosen
+    chosen = options_of(options)
     if chosen.calibration:
         check_budget_of_samples(chosen)
+    request = None if chosen.calibration else request_of(options)
     with contextlib.ExitStack() as held:
         folder = held.enter_context(ScratchFolder())
         library = options.library
@@ -67,7 +67,7 @@ def bench_model(options: argparse.Namespace) -> int:
         on_step = held.enter_context(steps("bench", chosen.progress))
         on_step("opening", 0, options.rounds)
         race = told_race(options.rounds, chosen.seed, on_step)
-        if chosen.calibration:
+        if request is None:
             found = measure_by_samples(options.model, library, folder, chosen=chosen, race=race)
         else:
             inputs = str(Path(folder, "inputs.npz"))

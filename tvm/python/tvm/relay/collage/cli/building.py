@@ -44,8 +44,7 @@ def is_onnx(options: argparse.Namespace) -> bool:
 def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any] | None]:
     """Load module and parameters. ModelError for what cannot be read."""
     path, shapes = options.model, dict(options.shape)
-    if reason := why_no_file(path):
-        raise ModelError(f"{path} cannot be read: {reason}; name a model's file")
+    _check_is_file(options)
     if is_onnx(options):
         return onnx_module(path, shapes), None
     from tvm.driver.tvmc import TVMCException, TVMCImportError
@@ -76,6 +75,12 @@ def load_model(options: argparse.Namespace) -> tuple[tvm.IRModule, dict[str, Any
         kind = type(error).__name__
         raise ModelError(f"{path} cannot be imported: {kind}: {last_line(error)}") from error
     return loaded.mod, loaded.params
+
+
+def _check_is_file(options: argparse.Namespace) -> None:
+    """ModelError for a model that names no file."""
+    if reason := why_no_file(options.model):
+        raise ModelError(f"{options.model} cannot be read: {reason}; name a model's file")
 
 
 def options_of(options: argparse.Namespace) -> CollageOptions:
@@ -132,18 +137,26 @@ def optimized(
     placement: Placement | None = None,
     request: BuildRequest | None = None,
 ) -> Result:
-    """Return the model's result; see optimize."""
-    mod, params, targets, chosen = request or request_of(options)
+    """Return the model's result; see optimize, and optimize_precision where there are samples,
+    which imports each form of the model itself, by the shapes of the samples."""
+    chosen = request.chosen if request else options_of(options)
     if chosen.calibration and placement is None:
-        if not is_onnx(options):
-            raise FileError(
-                f"{options.model}: --calibration chooses precisions of ONNX files alone: export "
-                "the model as one"
-            )
-        with tvm.transform.PassContext(opt_level=options.opt_level):
-            return optimize_precision(options.model, targets, chosen, shapes=dict(options.shape))
+        return _in_precisions(options, chosen)
+    mod, params, targets, chosen = request or request_of(options)
     original = chosen.original or original_of(options.model)
     with tvm.transform.PassContext(opt_level=options.opt_level):
         return optimize(
             mod, params, targets, options=chosen, placement=placement, original=original
         )
+
+
+def _in_precisions(options: argparse.Namespace, chosen: CollageOptions) -> Result:
+    targets = targets_of(options, chosen)
+    _check_is_file(options)
+    if not is_onnx(options):
+        raise FileError(
+            f"{options.model}: --calibration chooses precisions of ONNX files alone: export the "
+            "model as one"
+        )
+    with tvm.transform.PassContext(opt_level=options.opt_level):
+        return optimize_precision(options.model, targets, chosen, shapes=dict(options.shape))

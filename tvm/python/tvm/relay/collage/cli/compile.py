@@ -18,7 +18,7 @@ from ..plans.placement import Placement
 from ..report import Report, agreement_line, doubt, explained_mark, head_lines
 from ..report.precision import precision_lines
 from ..result import Result
-from .building import optimized, options_of, request_of
+from .building import optimized, options_of
 from .decisions import check_decision_path, placement_in, search_of, write_decision
 
 
@@ -42,13 +42,12 @@ def _decide(options: argparse.Namespace, library: str) -> int:
                 "--save-model writes the model with the precisions that --calibration chose: give "
                 "--calibration"
             )
-    request = request_of(options)
-    result = optimized(options, request=request)
+    result = optimized(options)
     written = {"report": _report_path(options)}
     if library:
         result.build()  # which is told of by itself
     file = library or placement or options.save_model or "the report"
-    with one_step("writing", os.path.basename(file), request.chosen.progress):
+    with one_step("writing", os.path.basename(file), options_of(options).progress):
         report = result.record
         if library:
             result.save_library(library)
@@ -68,11 +67,10 @@ def replay_model(options: argparse.Namespace) -> int:
     # Before the model is imported, which may last.
     with one_step("reading", os.path.basename(options.decision), options_of(options).progress):
         placement: Placement = placement_in(options.decision, options.plan)
-    request = request_of(options)
-    result: Result = optimized(options, placement, request)
+    result: Result = optimized(options, placement)
     result = result.told_by(search_of(options.decision, placement), options.decision)
     result.build()
-    with one_step("writing", os.path.basename(options.output), request.chosen.progress):
+    with one_step("writing", os.path.basename(options.output), options_of(options).progress):
         write_report(result, _report_path(options) or "")
         result.save_library(options.output)
     written = {"report": _report_path(options), "library": options.output}

@@ -12,7 +12,7 @@ import tvm
 from tvm.target import Target
 
 from ..backends import find_backend
-from ..backends.accuracy import trades_accuracy
+from ..backends.accuracy import trades_accuracy, with_kept_calls
 from ..candidate.candidate import CandidateModule, deployable_module, deployed_candidate
 from ..candidate.pass_context import context_to_json
 from ..costs.kernel import with_kernels
@@ -45,7 +45,7 @@ def written_down(
     """Return a row's CandidateModule, or why it cannot be one. `records_for`: those of a target."""
     verify = session.options.measuring.verify
     try:
-        mod = deployable_module(row.mod)
+        mod = with_kept_calls(deployable_module(row.mod))
         candidate = deployed_candidate(
             with_kernels(mod, session.kernels(row.backend)) if row.external else mod,
             row.backend,

@@ -14,8 +14,9 @@ from typing import Any, TypeVar
 import tvm
 from tvm.target import Target
 
-from ..backends.accuracy import trades_accuracy
+from ..backends.accuracy import trades_accuracy, with_kept_calls
 from ..backends.interface import KEPT
+from ..backends.registry import find_backend
 from ..backends.targets import TargetList
 from ..costs.cost import Cost, CostStatus, PartCost
 from ..costs.kernel import KernelChoice, choices_of
@@ -127,7 +128,8 @@ class Plans:
         for target in self._targets.external:
             made = self._take_all(target) if has_kernel_steps(target.kind.name) else None
             if isinstance(made, tuple):  # add_single_backends says what fails
-                found += filter(is_external_function, made[0].functions.values())
+                mod = with_kept_calls(made[0])
+                found += filter(is_external_function, mod.functions.values())
         return found
 
     def kernels_of(self, name: str) -> tuple[KernelChoice, ...]:
@@ -275,11 +277,15 @@ class Plans:
     def maker(self, name: str, records: TuningRecords) -> Callable[[], Placement]:
         """Return what makes the placement of a plan that is built in force of these tuning records;
         it raises PlacementError when the plan has none."""
-        parts = self._parts[name]
-        return lambda: self._placement(name, parts(), records)
+        parts, kept = self._parts[name], tuple(sorted(KEPT.get()))
+        return lambda: self._placement(name, parts(), records, kept)
 
     def _placement(
-        self, name: str, parts: Mapping[str, Sequence[PlacedPart]], records: TuningRecords
+        self,
+        name: str,
+        parts: Mapping[str, Sequence[PlacedPart]],
+        records: TuningRecords,
+        kept: tuple[int, ...],
     ) -> Placement:
         host = self._targets.host
         functions = tuple(
@@ -304,7 +310,13 @@ class Plans:
             kernels=tuple(kernels),
             one_thread=module is not None and is_on_one_thread(module["main"]),
             original=self._originals.get(name, ""),
+            kept=kept if self._keeps_calls(compiled) else (),
         )
+
+    def _keeps_calls(self, backends: Collection[str]) -> bool:
+        """Return whether parts of some of these backends may hold calls that are kept."""
+        found = filter(None, map(find_backend, backends))
+        return any(each.trades_accuracy and each.keeps_calls for each in found)
 
 
 def _made(make: Callable[..., Made], *given: Any) -> Made | Cost:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
+import tvm
 from tvm_collage.words import Effort
 
 from ..backends.accuracy import trades_accuracy
@@ -38,6 +39,7 @@ from ..options import CollageOptions
 from ..plans.graph_search.decide import in_question
 from ..plans.graph_search.guard import CLEARLY_SLOWER, TIMED_SECONDS, choose
 from ..plans.original.runtimes import run_original
+from ..relay_util.external import is_external_function
 from ..result import Result
 from .calibration import Samples, by_sample, stacked
 from .layer_times import layers_of, nodes_kept
@@ -63,6 +65,8 @@ class Wanted(NamedTuple):
     order: Sequence[str] = ()
     # Backends that trade accuracy for these types may take layers that are not in float32.
     trades: frozenset[str] = frozenset()
+    # The backends that may take others where nothing is searched; None: all of them.
+    among: frozenset[str] | None = None
 
 
 class Form(NamedTuple):
@@ -75,6 +79,12 @@ class Form(NamedTuple):
     @property
     def name(self) -> str:
         return self.wanted.name
+
+    @property
+    def backends(self) -> frozenset[str]:
+        """Return the names of the backends that have parts of it."""
+        functions = self.result.mod.functions.values()
+        return frozenset(str(f.attrs["Compiler"]) for f in functions if is_external_function(f))
 
     @property
     def seconds(self) -> float:
@@ -137,6 +147,12 @@ class Forms:
                 found[kind] = max(share, found.get(kind, 0.0))
         return dict(sorted(found.items()))
 
+    def keeps_calls(self, kind: str) -> bool:
+        """Return whether a backend that trades accuracy for this type keeps single calls exact, so
+        that a layer of another precision is no border."""
+        backends = filter(None, map(backend_of, self._targets.external))
+        return any(each.keeps_calls and each.trades_accuracy == kind for each in backends)
+
     def is_time_up(self) -> bool:
         return time.monotonic() >= self._ends
 
@@ -146,12 +162,16 @@ class Forms:
         """Place and build a form, whose whole plans run on the sample: `is_searched` as long as the
         user's effort has it, else by profiles of the backends alone. Errors are those of
         `optimize`."""
-        name, model, precisions, order, trades = wanted
+        name, model, precisions, order, trades, among = wanted
         how = "searched" if is_searched else "by profiles"
         _logger.info("precision %s, %s", name, how)
-        allowed = {"", *trades}
-        external = [each for each in self._targets.external if trades_accuracy(each) in allowed]
-        targets = [self._targets.host, *external]
+
+        def is_allowed(target: tvm.target.Target) -> bool:
+            if kind := trades_accuracy(target):
+                return kind in trades
+            return is_searched or among is None or target.kind.name in among
+
+        targets = [self._targets.host, *filter(is_allowed, self._targets.external)]
         with one_step("importing", f"the model in {name}", self._options.progress):
             mod = self.imported(model)
         limit = max(_LEAST_SECONDS, _SHARE * (self._ends - time.monotonic()))

@@ -52,7 +52,8 @@ def nodes_kept(order: Sequence[str], precisions: Mapping[str, str], mod: tvm.IRM
 def precisions_of(found: Result, order: Sequence[str], chosen: Mapping[str, str]) -> dict[str, str]:
     """Return the precision of each layer that is not in float32, by who runs it: a layer that was
     chosen for 8 bits has these in the model itself, and others what the backend of their part
-    trades accuracy for. Those that were chosen, where nobody knows which node is which layer."""
+    trades accuracy for, unless it keeps what was not chosen. Those that were chosen, where nobody
+    knows which node is which layer."""
     graphs = [row.graph for row in found.partitioned if not row.skipped]
     nodes = [n for graph in graphs for n in graph.nodes if is_layer(n.op)]
     try:
@@ -63,10 +64,13 @@ def precisions_of(found: Result, order: Sequence[str], chosen: Mapping[str, str]
         return dict(chosen)
     parts = [(find_backend(part.backend), part.nodes) for part in placed[0].parts]
     backend_of = {node: backend for backend, of in parts if backend for node in of}
-    ran = {
-        name: backend_of[node.index].trades(node.op) if node.index in backend_of else ""
-        for name, node in zip(order, nodes, strict=True)
-    }
+
+    def traded(name: str, node: Any) -> str:
+        backend = backend_of.get(node.index)
+        is_kept = chosen and name not in chosen and backend and backend.keeps_calls
+        return "" if backend is None or is_kept else backend.trades(node.op)
+
+    ran = {name: traded(name, node) for name, node in zip(order, nodes, strict=True)}
     return {**{n: p for n, p in ran.items() if p}, **{n: p for n, p in chosen.items() if p == INT8}}
 
 

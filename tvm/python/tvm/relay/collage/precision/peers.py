@@ -73,12 +73,14 @@ def beside_peers(
     budget: float = math.inf,
 ) -> list[Comparison]:
     """Measure a library, by that name, in turns with the frameworks that are installed; the error
-    of each is that by the metric on the samples of the check, and who is over the budget is not
-    timed. Files go to the folder; the environment's TVM_NUM_THREADS says how many threads all have.
-    A form that cannot be made is left out, with a warning."""
-    inputs, truth = (os.path.join(folder, file) for file in ("check.npz", "truth.npz"))
-    save_arrays(inputs, stacked(samples.check))
-    count = len(samples.check)
+    of each is that by the metric on all samples that ours had to be within the budget on, those for
+    errors and those of the check, and who is over the budget is not timed. Files go to the folder;
+    the environment's TVM_NUM_THREADS says how many threads all have. A form that cannot be made is
+    left out, with a warning."""
+    inputs, truth = (os.path.join(folder, file) for file in ("judged.npz", "truth.npz"))
+    judging = [*samples.errors, *samples.check]
+    save_arrays(inputs, stacked(judging))
+    count = len(judging)
     files = _forms(model, samples, folder)
     write_right_outputs(files[FLOAT32], inputs, truth, count)
     own = Contestant.of_library(name, library, inputs, environment, sets=count, timed=1)

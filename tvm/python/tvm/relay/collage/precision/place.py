@@ -3,9 +3,9 @@
 
 The model is placed in float, where a backend trades accuracy with that one too, with all layers in
 8 bits, and with the precision for each layer that saves most within the budget: each by profiles,
-which tell who is the fastest nearly as well as a search, and what is near the fastest then by the
-user's effort. What was built (forms.py) is compared on samples that nothing was chosen by, and the
-fastest within the budget ships. Test: precision/test_place.py. Docs: docs/precision.md.
+which tell who is the fastest nearly as well as a search, and the fastest then by the user's effort.
+What was built (forms.py) is compared on samples that nothing was chosen by, and the fastest within
+the budget ships. Test: precision/test_place.py. Docs: docs/precision.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ MIXED = "mixed"
 _MARGIN = 0.9
 # A choice is built where it saves so much more than all that is built already.
 _WORTH_A_BUILD = 0.01
-# A search gains less over profiles alone than this: what is so far behind is not searched.
+# A search gains less over profiles alone than this: what is so far behind is not searched, however
+# exhaustively.
 _MOST_OF_A_SEARCH = 1.15
 # A type that fewer layers can have is not worth a form of its own, as of a net of convolutions that
 # ends with one product.
@@ -184,6 +185,11 @@ class _Gains(NamedTuple):
         return sum(each[precision].seconds for each in self.by_layer.values() if precision in each)
 
 
+def _backends(built: Mapping[str, Form], plain: Form) -> frozenset[str]:
+    """Return the backends that have a part of a form."""
+    return plain.backends.union(*(form.backends for form in built.values()))
+
+
 def _saved(plain: Form, other: Form) -> float:
     """Return the seconds that a form saves by the races of both; 0 where one was not timed."""
     return plain.seconds - other.seconds if plain.seconds and other.seconds else 0.0
@@ -231,7 +237,7 @@ class _Search:
                 self._left_out[kind] = f"{share:.0%} of the layers can be in it"
             elif self._has_time(kind):
                 with self._leaving_out(kind):
-                    self._place_traded(kind, traded)
+                    self._place_traded(kind, plain, traded)
         if is_quantised(self._model):
             self._left_out[INT8] = "the model is quantised already"
         elif self._has_time(INT8):
@@ -258,14 +264,14 @@ class _Search:
         return self._forms.place(wanted, self._samples.errors[0], is_searched=is_searched)
 
     def _search_the_fastest(self) -> None:
-        """Place again what may be the fastest, as long as the user's effort has it. Where that
-        finds nothing faster, or ends up over the budget, what profiles gave competes. Whoever
-        interrupts one search ends all."""
-        known = [each.form.seconds for each in self._judged if each.form.seconds]
-        for index, judged in enumerate(self._judged):
+        """Place again what is the fastest, as long as the user's effort has it; exhaustively also
+        what may be. Where that finds nothing faster, or ends up over the budget, what profiles gave
+        competes. Whoever interrupts one search ends all."""
+        timed = [each for each in self._judged if each.form.seconds]
+        timed.sort(key=lambda judged: judged.form.seconds)
+        near = [j for j in timed if j.form.seconds <= _MOST_OF_A_SEARCH * timed[0].form.seconds]
+        for judged in near if self._options.effort == Effort.EXHAUSTIVE else timed[:1]:
             searched = f"a search of {judged.form.name}"
-            if judged.form.seconds > _MOST_OF_A_SEARCH * min(known, default=0.0):
-                continue
             if not self._has_time(searched):
                 return
             with self._leaving_out(searched):
@@ -273,7 +279,7 @@ class _Search:
                 if self._is_better(found, judged.form):
                     error = self._error_of(found) if found.name != FLOAT32 else 0.0
                     if error <= self._options.accuracy_budget:
-                        self._judged[index] = _Judged(found, error)
+                        self._judged[self._judged.index(judged)] = _Judged(found, error)
                 if found.result.ended_early:
                     self._left_out[searched] = found.result.ended_early
                     return
@@ -299,10 +305,12 @@ class _Search:
 
     # --- forms ------------------------------------------------------------------------------------
 
-    def _place_traded(self, kind: str, traded: dict[str, Form]) -> None:
-        """Build the model with the backends that trade accuracy for this type."""
+    def _place_traded(self, kind: str, plain: Form, traded: dict[str, Form]) -> None:
+        """Build the model with the backends that trade accuracy for this type, beside those that
+        have a part in float32."""
         name = f"traded for {kind}" if kind == FLOAT32 else kind
-        found = self._place(Wanted(name, self._model, trades=frozenset((kind,))))
+        wanted = Wanted(name, self._model, trades=frozenset((kind,)), among=plain.backends)
+        found = self._place(wanted)
         if not traders_in(found.result.mod):
             self._left_out[name] = "float32 is faster everywhere"
             return
@@ -332,13 +340,21 @@ class _Search:
         self._keep_if_within(whole)
         built = {INT8: whole, **({short: traded[short]} if short else {})}
         gains = self._gains(plain, built, squares)
-        border = border_seconds(traded[short].result) if short and gains.is_timed else 0.0
+        has_borders = short and gains.is_timed and not self._forms.keeps_calls(short)
+        border = border_seconds(traded[short].result) if has_borders else 0.0
         self._tell_layers(quantised, gains)
         fitting = self._fitting(front(gains.by_layer, border), board, gains)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
                 choices = [each for each in fitting if len(each.of(INT8)) < len(names)]
-                self._mix(quantised, choices, gains, trades)
+                mixed = Wanted(
+                    MIXED,
+                    all_of_it,
+                    order=self._order,
+                    trades=trades,
+                    among=_backends(built, plain),
+                )
+                self._mix(quantised, choices, gains, mixed)
 
     def _gains(
         self,
@@ -388,10 +404,11 @@ class _Search:
         quantised: Quantised,
         fitting: Sequence[Choice],
         gains: _Gains,
-        trades: frozenset[str],
+        mixed: Wanted,
     ) -> None:
         """Build the choice that saves most, and more than what is built surely within the budget;
-        where it is over the budget as it is built, the next one."""
+        where it is over the budget as it is built, the next one. mixed: how it is wanted, but for
+        the choice."""
         sure = [
             gains.seconds(each.form.name) or _saved(self._judged[0].form, each.form)
             for each in self._judged[1:]
@@ -403,7 +420,7 @@ class _Search:
             self._left_out[MIXED] = "no choice of layers saves more within the budget"
         for choice in worth[:_MOST_MIXES]:
             model = quantised.model_with(choice.of(INT8))
-            found = self._place(Wanted(MIXED, model, choice.precisions, self._order, trades))
+            found = self._place(mixed._replace(model=model, precisions=choice.precisions))
             if self._keep_if_within(found) or not self._has_time(MIXED):
                 return
 

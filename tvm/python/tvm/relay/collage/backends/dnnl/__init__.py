@@ -11,16 +11,22 @@ import tvm
 from tvm import relay
 
 from ...costs.kernel import KernelRuns, KernelStep
+from ...machine.environment import read_cpu_flags
 from ..interface import GRAPH_LEVEL, Backend, OwnKernels
 from .codegen import WINOGRAD_CHOICES, codegen, lower_function
 from .kernels import kernel_runs, kernel_steps
 from .patterns import ANCHORS, bare_op_predicates, pattern_table, takes_call
+from .types import runs_bfloat16
 
 # docs/backends/dnnl.md has the limits.
 _WINOGRAD_WINDOWS = (
     "nn.conv2d with windows of 3x3, 5x5, 1x3, 3x1, 1x7 and 7x1, and of 7x7 with strides of 2",
     "nn.conv3d with these in rows and columns, any in depth",
 )
+
+
+# Without one of these oneDNN computes bfloat16 in float32.
+_BFLOAT16 = {"avx512_bf16", "amx_bf16"}
 
 
 class DnnlBackend(Backend):
@@ -54,7 +60,7 @@ class DnnlBackend(Backend):
         wanted = values.get("winograd", "auto")
         if wanted not in WINOGRAD_CHOICES:
             raise ValueError(
-                f"backend dnnl: option winograd is one of {', '.join(WINOGRAD_CHOICES)}, "
+                f"backend {self.name}: option winograd is one of {', '.join(WINOGRAD_CHOICES)}, "
                 f"got {wanted!r}"
             )
         return super().with_options(values)
@@ -67,7 +73,8 @@ class DnnlBackend(Backend):
 
     def own_kernels(self) -> tuple[OwnKernels, ...]:
         version = str(tvm.get_global_func("collage.winograd.version")())
-        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, without="dnnl -winograd=never"),)
+        without = f"{self.name} -winograd=never"
+        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, without=without),)
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)
@@ -76,13 +83,16 @@ class DnnlBackend(Backend):
         return str(probe()) or None
 
     def patterns(self) -> list[tuple]:
-        return list(pattern_table())
+        return pattern_table(self.name)
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
-        return codegen(self.options["winograd"]).compile(function)
+        made = codegen(self.options["winograd"], is_short=bool(self.trades_accuracy))
+        return made.compile(function)
 
     def kernel_steps(self, function: relay.Function) -> list[KernelStep]:
-        return kernel_steps(lower_function(function, self.options["winograd"]))
+        is_short = bool(self.trades_accuracy)
+        graph = lower_function(function, self.options["winograd"], is_short=is_short)
+        return kernel_steps(graph, self.name)
 
     def kernel_runs(self, text: str, kernel: str, seed: int) -> KernelRuns:
         return kernel_runs(text, kernel, seed)
@@ -90,3 +100,23 @@ class DnnlBackend(Backend):
     def constants(self, function: relay.Function, symbol: str) -> dict:
         """Return no constants: the module holds them."""
         return {}
+
+
+class DnnlBf16Backend(DnnlBackend):
+    """The same with products of float32 in bfloat16, but those that are kept from that, which stay
+    in float32 inside its parts."""
+
+    name = "dnnl_bf16"
+    colour = "#88ccee"
+    trades_accuracy = "bfloat16"
+    variant_of = DnnlBackend.name
+    keeps_calls = True
+
+    def available(self) -> str | None:
+        reason = super().available()
+        if reason is None and not (runs_bfloat16() and _BFLOAT16 & read_cpu_flags()):
+            reason = "the CPU has no bfloat16 instructions, or oneDNN may not use them"
+        return reason
+
+    def own_kernels(self) -> tuple[OwnKernels, ...]:
+        return ()  # which are in float32

@@ -8,8 +8,10 @@ import functools
 
 from tvm import relay
 
+from ..interface import kept_calls
 from ..partition import Graph, PartitionCodegen, flatten
 from ..partition.description import to_json
+from .bfloat16 import in_bfloat16, keep_products
 from .fuse import fuse
 from .kernels import set_kernels
 from .lower import lower
@@ -21,14 +23,22 @@ __all__ = ["WINOGRAD_CHOICES", "codegen", "lower_function", "to_json"]
 WINOGRAD_CHOICES = ("auto", "always", "never")
 
 
-def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
+def lower_function(
+    function: relay.Function, winograd: str = "auto", *, is_short: bool = False
+) -> Graph:
     """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run.
 
     ``winograd``: whether convolutions that can run by our kernel do so where that is expected to be
-    faster, always, or never (one of WINOGRAD_CHOICES).
+    faster, always, or never (one of WINOGRAD_CHOICES). ``is_short``: whether float32 is computed in
+    bfloat16, but for the calls that the function says are kept.
     """
-    graph = replace_transposed(fuse(lower(flatten(function, "dnnl"))))
+    graph = lower(flatten(function, str(function.attrs["Compiler"])))
+    if is_short:
+        graph = keep_products(graph, kept_calls(function))
+    graph = replace_transposed(fuse(graph))
     graph.remove_unused()
+    if is_short:
+        graph = in_bfloat16(graph)
     if winograd != "auto":
         for node in graph.nodes:
             if node.op == "conv":
@@ -37,6 +47,7 @@ def lower_function(function: relay.Function, winograd: str = "auto") -> Graph:
     return check_types(graph)
 
 
-def codegen(winograd: str = "auto") -> PartitionCodegen:
-    """Return what compiles partitions, with lower_function's option."""
-    return PartitionCodegen("onednn", functools.partial(lower_function, winograd=winograd))
+def codegen(winograd: str = "auto", *, is_short: bool = False) -> PartitionCodegen:
+    """Return what compiles partitions, with lower_function's options."""
+    lowered = functools.partial(lower_function, winograd=winograd, is_short=is_short)
+    return PartitionCodegen("onednn", lowered)

@@ -187,9 +187,14 @@ def _expanded(chains: str) -> list[list[str]]:
     ]
 
 
+def pattern_table(backend: str) -> list[tuple]:
+    """Return (composite name, pattern, predicate) entries of a backend, those of more ops first."""
+    return [(f"{backend}.{label}", *entry) for label, *entry in _patterns()]
+
+
 @functools.cache
-def pattern_table() -> tuple[tuple, ...]:
-    """Return (composite name, pattern, predicate) entries, those of more ops first."""
+def _patterns() -> tuple[tuple, ...]:
+    """Return (label, pattern, predicate) entries, those of more ops first."""
     entries: list[tuple[str | None, str | None, list[str]]] = []
     for label, op in ANCHORS.items():
         chains = _CHAINS.get(label, _CHAINS["conv"])
@@ -198,13 +203,13 @@ def pattern_table() -> tuple[tuple, ...]:
     entries += [(None, None, [activation]) for activation in _MANY_OPS]
     table = tuple(
         (
-            "dnnl." + "_".join(filter(None, [label, *chain])),
+            "_".join(filter(None, [label, *chain])),
             _pattern(op, chain),
             _predicate(op, chain),
         )
         for label, op, chain in sorted(entries, key=lambda entry: -_weight(entry[2]))
     )
-    return (*_qnn_entries(), ("dnnl.layer_norm", layer_norm_pattern(), _is_layer_norm), *table)
+    return (*_qnn_entries(), ("layer_norm", layer_norm_pattern(), _is_layer_norm), *table)
 
 
 def _is_layer_norm(expr: relay.Expr) -> bool | str:
@@ -215,9 +220,9 @@ def _is_layer_norm(expr: relay.Expr) -> bool | str:
 
 
 def _qnn_entries() -> list[tuple]:
-    """Return (composite name, pattern, predicate) entries, those of more ops first."""
+    """Return (label, pattern, predicate) entries, those of more ops first."""
     return [
-        (f"dnnl.qnn_{label}{'_sum' * has_sum}", _qnn_pattern(op, has_sum), _qnn_predicate(op))
+        (f"qnn_{label}{'_sum' * has_sum}", _qnn_pattern(op, has_sum), _qnn_predicate(op))
         for has_sum in (True, False)
         for label, op in _QNN_PRODUCTS.items()
     ]

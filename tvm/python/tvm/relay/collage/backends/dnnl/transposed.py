@@ -135,7 +135,13 @@ def _as_convolution(graph: Graph, node: Operation, axes: tuple[_Axis, _Axis]) ->
     strings = {"data_layout": "NCHW", "kernel_layout": "OIHW"}
     inputs = [data, _new_constant(graph, spread)]
     return [
-        Operation("conv", inputs, channels, attrs={"ints": ints, "strings": strings}),
+        dataclasses.replace(
+            node,
+            op="conv",
+            inputs=inputs,
+            output=channels,
+            attrs={"ints": ints, "strings": strings},
+        ),
         Operation("reshape", [channels], phases, attrs={}),
         Operation("transpose", [phases], beside, attrs={"ints": {"axes": [0, 1, 4, 2, 5, 3]}}),
         Operation("reshape", [beside], node.output, attrs={}),
@@ -188,7 +194,9 @@ def _as_product(graph: Graph, node: Operation) -> list[Operation]:
     flat = graph.new_tensor((batch, units))
     return [
         Operation("reshape", [data], rows, attrs={}),
-        Operation("inner_product", [rows, *inputs], flat, attrs={}, post_ops=node.post_ops),
+        dataclasses.replace(
+            node, op="inner_product", inputs=[rows, *inputs], output=flat, attrs={}
+        ),
         Operation("reshape", [flat], node.output, attrs={}),
     ]
 

@@ -15,7 +15,7 @@ from ..partition.graph import Graph, Operation
 _FLOATS = ("float32", "bfloat16")
 BYTES = ("int8", "uint8")
 TYPES = (*_FLOATS, *BYTES, "int32")
-_PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
+PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
 
 # Primitive whose operands and result are of one type -> these types.
 _ALIKE = {
@@ -67,7 +67,7 @@ def why_bytes_are_inexact() -> str:
 
 def is_quantised(graph: Graph, node: Operation) -> bool:
     """Tell whether a primitive is a product of 8-bit integers."""
-    return node.op in _PRODUCTS and graph.dtypes[node.inputs[0]] in BYTES
+    return node.op in PRODUCTS and graph.dtypes[node.inputs[0]] in BYTES
 
 
 def _name(node: Operation) -> str:
@@ -86,7 +86,7 @@ def _may_have(graph: Graph, node: Operation) -> bool:
     sums = [graph.dtypes[post.input] for post in node.post_ops if post.kind == "sum"]
     if any(each != result for each in sums):
         return False
-    if node.op in _PRODUCTS:
+    if node.op in PRODUCTS:
         return _may_multiply(node, inputs, result)
     if node.op == "convert":
         rounding = node.attrs["strings"]["rounding"]

@@ -40,6 +40,8 @@ class Operation:
     output: int
     attrs: Any = None  # Relay's attributes before lowering; after it the primitive's
     post_ops: list[PostOp] = field(default_factory=list)
+    # whether it stays in the type that it has, where the others are computed in fewer bits
+    is_kept: bool = False
 
     def operands(self) -> list[int]:
         """Return the tensors that the node reads."""

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import tvm
 
+from ...backends.accuracy import keeping, with_kept_calls
 from ...candidate.candidate import CandidateModule, deployable_module, deployed_candidate
 from ...compile import build_library, host_target, prepare
 from ...costs.kernel import KernelChoice, with_kernels
@@ -26,6 +27,7 @@ from ...measure.builder import build_module
 from ...measure.options import MeasureOptions
 from ...measure.profiler.compiled_kernels import CompiledKernel, kernels_of
 from ...relay_util.external import TVM_BACKEND
+from ...relay_util.node_spans import stamp_nodes
 from . import PlacedPart, Placement
 from .replay import apply_placement, part_modules, parts_of
 
@@ -102,13 +104,14 @@ def compare_kernels(
     """
     host = tvm.target.Target(host or host_target())
     made = placement.made_with
-    prepared = prepare(
-        mod, params, host, opt_level=made.opt_level, is_simplified=made.is_simplified
+    prepared = stamp_nodes(
+        prepare(mod, params, host, opt_level=made.opt_level, is_simplified=made.is_simplified)
     )
     used = {p.backend for f in placement.functions for p in f.parts if p.is_compiled}
     deployed = apply_placement(prepared, placement, host, external=used - {host.kind.name})
     network = kernels_of(build_library(deployed, host, opt_level=None))
-    alone = _kernels_alone(prepared, placement, host, own_weights=own_weights)
+    with keeping(placement.kept):
+        alone = _kernels_alone(prepared, placement, host, own_weights=own_weights)
     return match_kernels(network, alone, own_weights)
 
 
@@ -152,7 +155,7 @@ def part_candidates(
                 continue  # the host's: no kernel runs
             backend = part.backend if part.is_primitive else TVM_BACKEND
             candidate = deployed_candidate(
-                with_kernels(deployable_module(mod), kernels),
+                with_kernels(with_kept_calls(deployable_module(mod)), kernels),
                 backend,
                 str(host),
                 build_options=build_options(),
@@ -174,7 +177,7 @@ def _kernels_alone(
         key = len(built) if own_weights else candidate.key()
         if key not in built:
             if own_weights:
-                mod = with_kernels(deployable_module(mod), kernels)
+                mod = with_kernels(with_kept_calls(deployable_module(mod)), kernels)
             else:
                 mod = candidate.instantiate(options.seed)
             built[key] = kernels_of(build_module(mod, candidate, options.builder))

@@ -18,6 +18,7 @@ import tvm
 from tvm._ffi import get_global_func
 from tvm.target import Target
 
+from ...backends.accuracy import keeping, with_kept_calls
 from ...costs.kernel import KernelChoice, with_kernels
 from ...errors import PlacementError
 from ...files.records import read, read_json
@@ -81,15 +82,16 @@ def apply_placement(
     what else does not fit.
     """
     check_placement(mod, placement, host, external=external, allow=allow)
-    mod = as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
+    with keeping(placement.kept):
+        mod = as_deployed(rewrite(mod, parts_of(placement)), placement.kernels)
     return on_one_thread(mod) if placement.one_thread else mod
 
 
 def as_deployed(mod: tvm.IRModule, kernels: Sequence[KernelChoice]) -> tvm.IRModule:
-    """Return a plan's module (typed) whose parts say how they run where it is deployed, which
-    candidates that are measured alone do not: by which kernels, and whether nothing else
-    computes."""
-    return mark_lone_part(with_kernels(mod, kernels))
+    """Return a plan's module (typed) whose parts say how they run where it is deployed: which calls
+    are kept from trading accuracy, by which kernels, and, unlike candidates that are measured
+    alone, whether nothing else computes."""
+    return mark_lone_part(with_kernels(with_kept_calls(mod), kernels))
 
 
 def rewrite(mod: tvm.IRModule, parts: Mapping[str, Sequence[PlacedPart]]) -> tvm.IRModule:
@@ -139,6 +141,12 @@ def read_placement(path: str, mod: tvm.IRModule, config: tvm.target.CompilationC
         raise PlacementError(
             f"plan {placement.plan} runs the model's file, which the pass alone does not have: "
             "give the placement to collage.optimize with original=, or to `collage replay`"
+        )
+    if placement.kept:
+        raise PlacementError(
+            f"plan {placement.plan} keeps operators inside parts from trading accuracy, which the "
+            "pass alone does not know of: give the placement to collage.optimize, or to "
+            "`collage replay`"
         )
     options = CollageOptions.current()
     with given_records(options.tuning, config.host_target).in_force():

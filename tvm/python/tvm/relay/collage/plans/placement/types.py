@@ -153,6 +153,12 @@ class Placement:
         default="",
     )
 
+    kept: tuple[int, ...] = described(
+        "nodes of main that no backend which trades accuracy computes for less of it",
+        default=(),
+        **NOT_NEGATIVE,
+    )
+
     def Summary(self) -> str:
         """Return one line: the plan, its parts by backend, what it was made with."""
         parts = [part for function in self.functions for part in function.parts]

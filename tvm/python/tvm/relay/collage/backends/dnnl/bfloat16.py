@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph of primitives in float32, computed in bfloat16 where nobody keeps it from that.
+
+Products take operands in bfloat16, and sum in float32 as oneDNN does; other work is done in the
+type of what it reads. What a product gives is stored in bfloat16 unless those that read it want
+float32, which costs nothing. Inputs and outputs of the part stay as they are, and so do biases and
+products of bytes. Precondition: all fusing is done. Test: backends/dnnl/test_bfloat16.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+import tvm
+
+from ..partition.graph import Graph, Operation
+from .qnn import conversion
+from .types import PRODUCTS
+
+_LONG, _SHORT = "float32", "bfloat16"
+# What oneDNN does in the type of what it reads, whichever float that is; it computes inside in
+# float32.
+_FOLLOW = frozenset(
+    ("binary", "concat", "eltwise", "layer_norm", "log_softmax", "pool", "reduce", "resample")
+    + ("reshape", "slice", "softmax", "transpose")
+)
+
+
+def keep_products(graph: Graph, calls: Collection[int]) -> Graph:
+    """Return the graph, lowered and not fused yet, whose products that are some of the function's
+    operator calls, named by their places, stay in float32."""
+    if calls:
+        for node, call in zip(graph.nodes, graph.calls_of_nodes(), strict=True):
+            node.is_kept = node.op in PRODUCTS and call in calls
+    return graph
+
+
+def in_bfloat16(graph: Graph) -> Graph:
+    """Return the graph in bfloat16; consumes the given one."""
+    shortened = _shortened(graph)
+    readers = graph.users()
+    rewriter = _Rewriter(graph)
+    for node in graph.nodes:
+        if id(node) in shortened:
+            others = readers.get(node.output, ())
+            is_wanted = any(id(reader) in shortened for reader in others)
+            is_long = node.output in graph.outputs or (node.op in PRODUCTS and not is_wanted)
+            rewriter.shorten(node, _LONG if is_long else _SHORT)
+        else:
+            rewriter.keep(node)
+    graph.nodes = rewriter.nodes
+    graph.remove_unused()
+    return graph
+
+
+def _shortened(graph: Graph) -> set[int]:
+    """Return the nodes, by id, that compute in bfloat16."""
+    found: set[int] = set()
+    short: set[int] = set()  # tensors that can be
+    for node in graph.nodes:
+        data = node.inputs[:2] if node.op in PRODUCTS else node.inputs
+        is_float = {graph.dtypes[tensor] for tensor in (*data, node.output)} == {_LONG}
+        if node.op in PRODUCTS:
+            is_short = is_float and not node.is_kept
+        else:
+            read = [tensor for tensor in data if tensor not in graph.constants]
+            is_inside = node.op in _FOLLOW and node.output not in graph.outputs
+            is_short = is_float and is_inside and bool(read) and short.issuperset(read)
+        if is_short:
+            found.add(id(node))
+            short.add(node.output)
+    return found
+
+
+class _Rewriter:
+    """Gives each node operands of the type that it computes in."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.nodes: list[Operation] = []
+        self._graph = graph
+        self._other: dict[int, int] = {}  # by tensor: the same in the other float
+
+    def shorten(self, node: Operation, result: str) -> None:
+        """Add a node that computes in bfloat16 and gives its result in that type."""
+        count = self._count_typed(node)
+        node.inputs = [*(self._as(t, _SHORT) for t in node.inputs[:count]), *node.inputs[count:]]
+        self._graph.dtypes[node.output] = result
+        self._add(node)
+
+    def keep(self, node: Operation) -> None:
+        """Add a node that computes in what it is in."""
+        count = self._count_typed(node)
+        node.inputs = [*(self._as(t, _LONG) for t in node.inputs[:count]), *node.inputs[count:]]
+        self._add(node)
+
+    def _count_typed(self, node: Operation) -> int:
+        """Return how many operands, the first ones, have to be of the node's type."""
+        return 2 if node.op in PRODUCTS else 1 if node.op == "layer_norm" else len(node.inputs)
+
+    def _add(self, node: Operation) -> None:
+        dtypes = self._graph.dtypes
+        for post in node.post_ops:
+            # A sum is made in the memory of the result.
+            if post.kind == "sum" and dtypes[post.input] != dtypes[node.output]:
+                post.kind = "add"
+        self.nodes.append(node)
+
+    def _as(self, tensor: int, wanted: str) -> int:
+        """Return a float tensor in the type that is wanted, converted once; others as they are."""
+        graph = self._graph
+        if graph.dtypes[tensor] not in {_LONG, _SHORT} - {wanted}:
+            return tensor
+        if tensor not in self._other:
+            if tensor in graph.constants:
+                self._other[tensor] = graph.new_constant(_shortest(graph.constants[tensor]))
+            else:
+                other = graph.new_tensor(graph.shapes[tensor], wanted)
+                given = Operation("convert", [tensor], other, attrs=conversion("nearest"))
+                self.nodes.append(given)
+                self._other[tensor] = other
+        return self._other[tensor]
+
+
+def _shortest(array: tvm.nd.NDArray) -> tvm.nd.NDArray:
+    """Return the nearest numbers of bfloat16."""
+    from ml_dtypes import bfloat16  # which the first numpy array of such takes
+
+    bits = np.ascontiguousarray(array.numpy().astype(bfloat16)).view("uint16")
+    return tvm.nd.empty(array.shape, _SHORT).copyfrom(bits)

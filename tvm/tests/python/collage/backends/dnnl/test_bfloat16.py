@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts in float32 that oneDNN computes in bfloat16: which types their primitives have, that kept
+calls stay in float32, and that what is computed is near what float32 gives."""
+
+import json
+
+import numpy as np
+import pytest
+import tvm
+from onednn_nets import constant, function_of, hand_placed, needs_avx512, var
+from tvm import relay
+from tvm.contrib import graph_executor
+from tvm.relay.collage.backends import dnnl, get_backend
+from tvm.relay.collage.backends.accuracy import keeping, with_kept_calls
+from tvm.relay.collage.backends.dnnl.bfloat16 import _shortest
+from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.collage.backends.interface import KEPT_CALLS, kept_calls
+from tvm.relay.collage.exec.arrays import numbers_of
+from tvm.relay.collage.relay_util.node_spans import stamp_nodes
+from tvm.relay.collage.relay_util.walk import operator_calls
+
+pytestmark = needs_avx512
+nn = relay.nn
+X = var("x", 1, 16, 8, 8)
+
+
+def conv(data, seed, channels=16):
+    weights = constant(seed, channels, int(relay.transform.InferTypeLocal(data).shape[1]), 3, 3)
+    return nn.conv2d(data, weights, padding=(1, 1), channels=channels, kernel_size=(3, 3))
+
+
+def part_of(body, kept=()):
+    function = hand_placed(function_of(body), "part", "dnnl_bf16")["part"]
+    return function.with_attr(KEPT_CALLS, json.dumps([*kept])) if kept else function
+
+
+def types(graph):
+    """Each node with the types of its data and its result."""
+    return [
+        f"{node.op} {graph.dtypes[node.inputs[0]]} {graph.dtypes[node.output]}"
+        for node in graph.nodes
+    ]
+
+
+def lowered(body, kept=()):
+    return lower_function(part_of(body, kept), is_short=True)
+
+
+S, L = "bfloat16", "float32"
+CHAIN = conv(nn.relu(conv(X, 1)), 2)
+RESIDUAL = conv(nn.relu(conv(X, 1)) + nn.max_pool2d(X, (3, 3), padding=(1, 1)), 2)
+SOFTMAX = nn.softmax(nn.dense(nn.batch_flatten(conv(X, 1)), constant(2, 10, 1024)))
+
+
+@pytest.mark.parametrize(
+    "body, kept, expected",
+    [
+        (CHAIN, (), [f"convert {L} {S}", f"conv {S} {S}", f"conv {S} {L}"]),
+        (CHAIN, (0,), [f"conv {L} {L}", f"convert {L} {S}", f"conv {S} {L}"]),
+        (CHAIN, (2,), [f"convert {L} {S}", f"conv {S} {L}", f"conv {L} {L}"]),
+        (CHAIN, (0, 2), [f"conv {L} {L}", f"conv {L} {L}"]),
+        # What reads float32 is in float32: here the pool of the input.
+        (
+            RESIDUAL,
+            (),
+            [f"pool {L} {L}", f"convert {L} {S}", f"conv {S} {S}", f"conv {S} {L}"],
+        ),
+        (
+            SOFTMAX,
+            (),
+            [
+                f"convert {L} {S}",
+                f"conv {S} {S}",
+                f"reshape {S} {S}",
+                f"inner_product {S} {L}",
+                f"softmax {L} {L}",
+            ],
+        ),
+        (nn.relu(X), (), [f"eltwise {L} {L}"]),
+    ],
+)
+def test_products_are_short_and_others_follow_what_they_read(body, kept, expected):
+    assert types(lowered(body, kept)) == expected
+
+
+def test_a_sum_in_another_type_than_the_result_is_an_addition():
+    inner = nn.relu(conv(X, 1))
+    graph = lowered(conv(inner, 2) + inner)
+    last = graph.nodes[-1]
+    assert [post.kind for post in last.post_ops] == ["add"]
+    assert graph.dtypes[last.output] == L and graph.dtypes[last.post_ops[0].input] == S
+
+
+def test_biases_stay_in_float32_and_weights_do_not():
+    graph = lowered(nn.relu(nn.bias_add(conv(X, 1), constant(3, 16))))
+    _, node = graph.nodes
+    assert [graph.dtypes[tensor] for tensor in node.inputs] == [S, S, L]
+
+
+def test_one_conversion_for_several_readers_and_one_back():
+    """A product of two readers, one of which is kept."""
+    stem = nn.relu(conv(X, 1))
+    graph = lowered(relay.Tuple([conv(stem, 2), conv(stem, 3), conv(stem, 4)]), kept=(3, 4))
+    assert types(graph) == [
+        f"convert {L} {S}",
+        f"conv {S} {S}",
+        f"conv {S} {L}",
+        f"convert {S} {L}",
+        f"conv {L} {L}",
+        f"conv {L} {L}",
+    ]
+
+
+def test_a_transposed_convolution_that_is_kept_stays_so():
+    noise = var("noise", 1, 16, 1, 1)
+    weights = constant(1, 16, 32, 4, 4)
+    body = nn.conv2d_transpose(noise, weights, channels=32, kernel_size=(4, 4))
+    assert f"inner_product {S} {L}" in types(lowered(body))
+    assert f"inner_product {L} {L}" in types(lowered(body, kept=(0,)))
+
+
+def test_numbers_are_rounded_to_the_nearest():
+    values = np.array([1.0, 1 + 2**-9, 1 + 3 * 2**-9, -3e38, 0.0, np.inf, np.nan], "float32")
+    found = numbers_of(_shortest(tvm.nd.array(values)))
+    np.testing.assert_array_equal(found[:3], np.float32([1.0, 1.0, 1 + 2**-7]))
+    assert found[3] < -2.9e38 and found[4] == 0 and np.isinf(found[5]) and np.isnan(found[6])
+
+
+def run(body, x, kept=(), backend="dnnl_bf16"):
+    mod = hand_placed(function_of(body), "part", backend)
+    if kept:
+        mod["part"] = mod["part"].with_attr(KEPT_CALLS, json.dumps([*kept]))
+    with tvm.transform.PassContext(opt_level=3):
+        library = relay.build(mod, "llvm")
+    executor = graph_executor.GraphModule(library["default"](tvm.cpu()))
+    executor.run(x=x)
+    return executor.get_output(0).numpy()
+
+
+@pytest.mark.parametrize("body", [CHAIN, RESIDUAL, SOFTMAX.args[0]])
+def test_outputs_are_near_those_of_float32_and_the_same_where_all_is_kept(body):
+    x = np.random.default_rng(0).standard_normal((1, 16, 8, 8)).astype("float32")
+    right = run(body, x, backend="dnnl")
+    calls = len(operator_calls(function_of(body)))
+    error = np.abs(run(body, x) - right).max() / np.abs(right).max()
+    assert 1e-5 < error < 5e-2
+    np.testing.assert_allclose(run(body, x, kept=range(calls)), right, rtol=1e-4, atol=1e-4)
+
+
+def test_calls_that_are_kept_are_named_by_their_place_in_the_part():
+    prepared = stamp_nodes(relay.transform.InferType()(tvm.IRModule.from_expr(function_of(CHAIN))))
+    main = prepared["main"]
+    second = operator_calls(main)[2]
+    mod = tvm.IRModule()
+    mod["part"] = main.with_attr("Compiler", "dnnl_bf16")
+    mod["exact"] = main.with_attr("Compiler", "dnnl")
+    assert with_kept_calls(mod) is mod, "nothing is kept"
+    with keeping([second.span.end_line]):
+        marked = with_kept_calls(mod)
+    assert kept_calls(marked["part"]) == {2}
+    assert kept_calls(marked["exact"]) == frozenset() == kept_calls(mod["part"])
+
+
+def test_it_is_there_where_the_cpu_has_bfloat16(monkeypatch):
+    backend = get_backend("dnnl_bf16")
+    assert backend.trades("nn.conv2d") == "bfloat16"
+    for flags, is_there in (({"avx512f", "avx512_bf16"}, True), ({"avx512f"}, False)):
+        monkeypatch.setattr(dnnl, "read_cpu_flags", lambda flags=flags: flags)
+        assert (backend.available() is None) == is_there
