@@ -86,13 +86,15 @@ class DnnlBackend(Backend):
         return pattern_table(self.name)
 
     def compile(self, function: relay.Function) -> tvm.runtime.Module:
-        made = codegen(self.options["winograd"], is_short=bool(self.trades_accuracy))
-        return made.compile(function)
+        return codegen(**self._lowering()).compile(function)
 
     def kernel_steps(self, function: relay.Function) -> list[KernelStep]:
+        return kernel_steps(lower_function(function, **self._lowering()), self.name)
+
+    def _lowering(self) -> dict[str, Any]:
+        """Return the options by which its parts are lowered."""
         is_short = bool(self.trades_accuracy)
-        graph = lower_function(function, self.options["winograd"], is_short=is_short)
-        return kernel_steps(graph, self.name)
+        return {"winograd": self.options["winograd"], "backend": self.name, "is_short": is_short}
 
     def kernel_runs(self, text: str, kernel: str, seed: int) -> KernelRuns:
         return kernel_runs(text, kernel, seed)

@@ -5,6 +5,7 @@ Test: backends/dnnl/test_codegen.py.
 """
 
 import functools
+from typing import Any
 
 from tvm import relay
 
@@ -24,15 +25,19 @@ WINOGRAD_CHOICES = ("auto", "always", "never")
 
 
 def lower_function(
-    function: relay.Function, winograd: str = "auto", *, is_short: bool = False
+    function: relay.Function,
+    winograd: str = "auto",
+    *,
+    backend: str = "dnnl",
+    is_short: bool = False,
 ) -> Graph:
     """Return the partition's primitives; UnsupportedOpError names what oneDNN cannot run.
 
     ``winograd``: whether convolutions that can run by our kernel do so where that is expected to be
     faster, always, or never (one of WINOGRAD_CHOICES). ``is_short``: whether float32 is computed in
-    bfloat16, but for the calls that the function says are kept.
+    bfloat16, but for the calls that the function says are kept. ``backend``: whom errors name.
     """
-    graph = lower(flatten(function, str(function.attrs["Compiler"])))
+    graph = lower(flatten(function, backend))
     if is_short:
         graph = keep_products(graph, kept_calls(function))
     graph = replace_transposed(fuse(graph))
@@ -47,7 +52,7 @@ def lower_function(
     return check_types(graph)
 
 
-def codegen(winograd: str = "auto", *, is_short: bool = False) -> PartitionCodegen:
+def codegen(winograd: str = "auto", **options: Any) -> PartitionCodegen:
     """Return what compiles partitions, with lower_function's options."""
-    lowered = functools.partial(lower_function, winograd=winograd, is_short=is_short)
+    lowered = functools.partial(lower_function, winograd=winograd, **options)
     return PartitionCodegen("onednn", lowered)
