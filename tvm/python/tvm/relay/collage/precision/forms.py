@@ -22,6 +22,7 @@ import tvm
 from tvm_collage.words import Effort
 
 from ..backends.accuracy import trades_accuracy
+from ..backends.interface import Backend
 from ..backends.registry import backend_of
 from ..backends.targets import TargetList
 from ..errors import MachineError, ModelError
@@ -50,8 +51,8 @@ _ANY_ERROR = 1.0
 _SECONDS = 600.0
 # A form takes at most this share of the time that is left, so that others have some.
 _SHARE, _LEAST_SECONDS = 0.5, 1.0
-# Rounds of the race of plans that are compared again: as forms, or once they are searched.
-_FEW_ROUNDS = 8
+# The race of plans that are compared again: as forms, or once they are searched.
+_FEW_ROUNDS, _FEW_SECONDS = 8, 1.0
 _logger = logging.getLogger(__name__)
 
 
@@ -63,10 +64,19 @@ class Wanted(NamedTuple):
     precisions: Mapping[str, str] = MappingProxyType({})  # by layer; the others are in float32
     # The layers as a module has them, where backends that trade accuracy may take some alone.
     order: Sequence[str] = ()
-    # Backends that trade accuracy for these types may take layers that are not in float32.
-    trades: frozenset[str] = frozenset()
-    # The backends that may take others where nothing is searched; None: all of them.
+    # Backends that trade accuracy and may take layers that are not in float32.
+    traders: frozenset[str] = frozenset()
+    # The backends that may take others; None: all of them.
     among: frozenset[str] | None = None
+
+
+class Trader(NamedTuple):
+    """A backend that trades accuracy."""
+
+    backend: str
+    kind: str  # the type that it does so for
+    keeps_calls: bool  # whether a layer of another precision is no border of its parts
+    share: float  # of the layers that it may compute so
 
 
 class Form(NamedTuple):
@@ -136,22 +146,20 @@ class Forms:
     def _imported(self, model: onnx.ModelProto) -> Any:
         return from_onnx(model, dict(self._shapes))[0]
 
-    def trades(self) -> dict[str, float]:
-        """Return the types that backends trade accuracy for, each with the share of the layers that
-        they may compute so."""
+    def traders(self) -> list[Trader]:
+        """Return the backends that trade accuracy, by their types."""
         ops = [call.op.name for call in layers_of(self.imported(self._model))]
-        found: dict[str, float] = {}
-        for backend in filter(None, map(backend_of, self._targets.external)):
-            if kind := backend.trades_accuracy:
-                share = sum(bool(backend.trades(op)) for op in ops) / max(1, len(ops))
-                found[kind] = max(share, found.get(kind, 0.0))
-        return dict(sorted(found.items()))
-
-    def keeps_calls(self, kind: str) -> bool:
-        """Return whether a backend that trades accuracy for this type keeps single calls exact, so
-        that a layer of another precision is no border."""
         backends = filter(None, map(backend_of, self._targets.external))
-        return any(each.keeps_calls and each.trades_accuracy == kind for each in backends)
+
+        def share(backend: Backend) -> float:
+            return sum(bool(backend.trades(op)) for op in ops) / max(1, len(ops))
+
+        found = [
+            Trader(each.name, each.trades_accuracy, each.keeps_calls, share(each))
+            for each in backends
+            if each.trades_accuracy
+        ]
+        return sorted(found, key=lambda trader: trader.kind)
 
     def is_time_up(self) -> bool:
         return time.monotonic() >= self._ends
@@ -160,25 +168,29 @@ class Forms:
         self, wanted: Wanted, sample: Mapping[str, np.ndarray], *, is_searched: bool = False
     ) -> Form:
         """Place and build a form, whose whole plans run on the sample: `is_searched` as long as the
-        user's effort has it, else by profiles of the backends alone. Errors are those of
-        `optimize`."""
-        name, model, precisions, order, trades, among = wanted
+        user's effort has it, else by profiles of the backends alone and a short race. Errors are
+        those of `optimize`."""
+        name, model, precisions, order, traders, among = wanted
         how = "searched" if is_searched else "by profiles"
         _logger.info("precision %s, %s", name, how)
 
         def is_allowed(target: tvm.target.Target) -> bool:
-            if kind := trades_accuracy(target):
-                return kind in trades
-            return is_searched or among is None or target.kind.name in among
+            if trades_accuracy(target):
+                return target.kind.name in traders
+            return among is None or target.kind.name in among
 
         targets = [self._targets.host, *filter(is_allowed, self._targets.external)]
         with one_step("importing", f"the model in {name}", self._options.progress):
             mod = self.imported(model)
         limit = max(_LEAST_SECONDS, _SHARE * (self._ends - time.monotonic()))
-        options = dataclasses.replace(self._inner, accuracy_budget=_ANY_ERROR if trades else 0.0)
+        options = dataclasses.replace(self._inner, accuracy_budget=_ANY_ERROR if traders else 0.0)
         if not is_searched:
-            rounds = min(_FEW_ROUNDS, options.guard_rounds)
-            options = dataclasses.replace(options, effort=Effort.QUICK, guard_rounds=rounds)
+            options = dataclasses.replace(
+                options,
+                effort=Effort.QUICK,
+                guard_rounds=min(_FEW_ROUNDS, options.guard_rounds),
+                guard_seconds=min(_FEW_SECONDS, options.guard_seconds),
+            )
         options = dataclasses.replace(options, time_limit=0.0 if math.isinf(limit) else limit)
         result = optimize(
             mod,

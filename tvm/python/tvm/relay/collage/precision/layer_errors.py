@@ -29,7 +29,7 @@ from .layers import Quantised
 from .metrics import Arrays, square_error
 
 # Samples are left out where all choices on all of them would take longer.
-_BUDGET_SECONDS, _SECONDS = 20.0, 1800.0
+_BUDGET_SECONDS, _SECONDS = 10.0, 1800.0
 
 
 class Switchboard:

@@ -36,7 +36,7 @@ from ..report.precision import FLOAT32, FrontPoint, LayerPrecision, PlacedLayer,
 from ..result import Result
 from .calibration import Calibration, load_calibration, stacked
 from .choice import Choice, LayerGain, front
-from .forms import Form, Forms, Wanted
+from .forms import Form, Forms, Trader, Wanted
 from .layer_errors import Switchboard
 from .layer_times import border_seconds, layers_in_order, precisions_of, saved_by_layer
 from .layers import INT8, SHORT_FLOATS, Quantised, is_quantised
@@ -185,6 +185,18 @@ class _Gains(NamedTuple):
         return sum(each[precision].seconds for each in self.by_layer.values() if precision in each)
 
 
+def _of_short_floats(
+    traded: Sequence[tuple[Trader, Form]],
+) -> tuple[str, list[tuple[Trader, Form]]]:
+    """Return the short floats that layers may have beside 8 bits, "" for none, and who computes
+    them, the fastest first: those that keep other layers exact, if any do, since what they compute
+    is what was judged layer by layer."""
+    kind = next((t.kind for t, _ in traded if t.kind in SHORT_FLOATS), "")
+    found = [row for row in traded if row[0].kind == kind]
+    found = [row for row in found if row[0].keeps_calls] or found
+    return kind, sorted(found, key=lambda row: row[1].seconds or math.inf)
+
+
 def _backends(built: Mapping[str, Form], plain: Form) -> frozenset[str]:
     """Return the backends that have a part of a form."""
     return plain.backends.union(*(form.backends for form in built.values()))
@@ -231,13 +243,18 @@ class _Search:
         return self._result(*self._forms.compared(forms, _CHECK, right))
 
     def _add_others(self, plain: Form) -> None:
-        traded: dict[str, Form] = {}
-        for kind, share in self._forms.trades().items():
-            if share < _LEAST_TRADED:
-                self._left_out[kind] = f"{share:.0%} of the layers can be in it"
-            elif self._has_time(kind):
-                with self._leaving_out(kind):
-                    self._place_traded(kind, plain, traded)
+        traded: list[tuple[Trader, Form]] = []
+        traders = self._forms.traders()
+        kinds = Counter(trader.kind for trader in traders)
+        for trader in traders:
+            name = f"traded for {FLOAT32}" if trader.kind == FLOAT32 else trader.kind
+            if kinds[trader.kind] > 1:
+                name = f"{name} by {trader.backend}"
+            if trader.share < _LEAST_TRADED:
+                self._left_out[name] = f"{trader.share:.0%} of the layers can be in it"
+            elif self._has_time(name):
+                with self._leaving_out(name):
+                    self._place_traded(name, trader, plain, traded)
         if is_quantised(self._model):
             self._left_out[INT8] = "the model is quantised already"
         elif self._has_time(INT8):
@@ -286,7 +303,8 @@ class _Search:
 
     def _is_better(self, found: Form, before: Form) -> bool:
         """Return whether a search found a form of that kind which is as fast by its own race."""
-        is_traded = before.name not in before.wanted.trades or bool(traders_in(found.result.mod))
+        needs_trader = before.wanted.traders and before.wanted.model is self._model
+        is_traded = not needs_trader or bool(traders_in(found.result.mod))
         return is_traded and (not before.seconds or 0 < found.seconds <= _NOISE * before.seconds)
 
     def _error_of(self, form: Form) -> float:
@@ -305,19 +323,20 @@ class _Search:
 
     # --- forms ------------------------------------------------------------------------------------
 
-    def _place_traded(self, kind: str, plain: Form, traded: dict[str, Form]) -> None:
-        """Build the model with the backends that trade accuracy for this type, beside those that
-        have a part in float32."""
-        name = f"traded for {kind}" if kind == FLOAT32 else kind
-        wanted = Wanted(name, self._model, trades=frozenset((kind,)), among=plain.backends)
-        found = self._place(wanted)
+    def _place_traded(
+        self, name: str, trader: Trader, plain: Form, traded: list[tuple[Trader, Form]]
+    ) -> None:
+        """Build the model with a backend that trades accuracy, beside those that have a part in
+        float32."""
+        traders = frozenset((trader.backend,))
+        found = self._place(Wanted(name, self._model, traders=traders, among=plain.backends))
         if not traders_in(found.result.mod):
             self._left_out[name] = "float32 is faster everywhere"
             return
-        traded[kind] = found
+        traded.append((trader, found))
         self._keep_if_within(found)
 
-    def _choose_precisions(self, plain: Form, traded: Mapping[str, Form]) -> None:
+    def _choose_precisions(self, plain: Form, traded: Sequence[tuple[Trader, Form]]) -> None:
         """Quantise, and build all of it and the best choice of precisions within the budget."""
         with one_step("quantising", "by samples", self._options.progress):
             files = quantise(self._model, self._samples.ranges, self._forms.folder)
@@ -326,8 +345,7 @@ class _Search:
         names = [layer.name for layer in quantised.layers]
         if not names:
             raise ModelError("it has no layer that can be in 8 bits")
-        short = next((kind for kind in traded if kind in SHORT_FLOATS), "")
-        trades = frozenset((short,)) if short else frozenset()
+        short, shorts = _of_short_floats(traded)
         board = Switchboard(quantised, self._samples.errors, self._forms.folder, short)
         kinds = [INT8, short] if short else [INT8]
         with one_step("judging", f"{len(names)} layers", self._options.progress):
@@ -336,24 +354,21 @@ class _Search:
         self._order = layers_in_order(self._forms.imported(simple))
         if not self._has_time(INT8):
             return
-        whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8), trades=trades))
+        traders = frozenset(trader.backend for trader, _ in traded if trader.kind == short)
+        whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8), traders=traders))
         self._keep_if_within(whole)
-        built = {INT8: whole, **({short: traded[short]} if short else {})}
+        built = {INT8: whole, **({short: shorts[0][1]} if shorts else {})}
         gains = self._gains(plain, built, squares)
-        has_borders = short and gains.is_timed and not self._forms.keeps_calls(short)
-        border = border_seconds(traded[short].result) if has_borders else 0.0
+        has_borders = gains.is_timed and any(not trader.keeps_calls for trader, _ in shorts)
+        border = border_seconds(built[short].result) if has_borders else 0.0
         self._tell_layers(quantised, gains)
         fitting = self._fitting(front(gains.by_layer, border), board, gains)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
                 choices = [each for each in fitting if len(each.of(INT8)) < len(names)]
-                mixed = Wanted(
-                    MIXED,
-                    all_of_it,
-                    order=self._order,
-                    trades=trades,
-                    among=_backends(built, plain),
-                )
+                traders = frozenset(trader.backend for trader, _ in shorts)
+                among = _backends(built, plain)
+                mixed = Wanted(MIXED, all_of_it, {}, self._order, traders, among)
                 self._mix(quantised, choices, gains, mixed)
 
     def _gains(
