@@ -375,6 +375,12 @@ FusedPrimitive::FusedPrimitive(Planner* planner, const NodeDesc& node, const Pos
   has_post_ops = false;
 }
 
+dnnl_data_type_t TypeOfData(const Planner& planner, const NodeDesc& node) {
+  const dnnl_data_type_t data = planner.type(node.inputs[0]);
+  const bool is_float = data == dnnl_f32 || data == dnnl_bf16;
+  return is_float ? planner.type(node.inputs[1]) : data;
+}
+
 bool CanSplit(const Planner& planner, const NodeDesc& node) {
   const dnnl_data_type_t type = planner.type(node.output);
   return type == dnnl_f32 || type == dnnl_bf16;

@@ -95,6 +95,10 @@ struct FusedPrimitive {
   bool has_post_ops;
 };
 
+// The type in which a product reads its data: floats are converted to that of its weights while
+// they are laid out.
+dnnl_data_type_t TypeOfData(const Planner& planner, const NodeDesc& node);
+
 // Whether a node's post-ops may be steps of their own: not where rounding comes last.
 bool CanSplit(const Planner& planner, const NodeDesc& node);
 

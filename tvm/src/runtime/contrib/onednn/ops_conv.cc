@@ -2,10 +2,10 @@
 // Convolution, also transposed, of one to three spatial axes, any groups, any Relay layout of plain
 // axes.
 //
-// inputs: data, weights, optional bias of shape (channels). ints: strides, dilation (Relay's: 1 is
-// dense), pad_l, pad_r, groups. strings: data_layout, kernel_layout, and of a convolution optional
-// winograd, kernel (kernels.h) and layout, in which its data and result lie: "any" (oneDNN's
-// choice), "blocked", "channels last".
+// inputs: data, of floats whichever the weights are not, weights, optional bias of shape
+// (channels). ints: strides, dilation (Relay's: 1 is dense), pad_l, pad_r, groups. strings:
+// data_layout, kernel_layout, and of a convolution optional winograd, kernel (kernels.h) and
+// layout, in which its data and result lie: "any" (oneDNN's choice), "blocked", "channels last".
 // Test: backends/dnnl/test_lower.py, backends/dnnl/test_layout_choice.py.
 #include <tvm/runtime/logging.h>
 
@@ -111,7 +111,7 @@ std::vector<Ends> EndsToTry(const Planner& planner, const NodeDesc& node, const 
         {{dnnl_nCw4c, dnnl_nChw4c, dnnl_nCdhw4c}, " in blocks of 4"}}},
       {"channels last", {{{dnnl_nwc, dnnl_nhwc, dnnl_ndhwc}, " with channels last"}}},
   };
-  const dnnl_data_type_t src_type = planner.type(node.inputs[0]), type = planner.type(node.output);
+  const dnnl_data_type_t src_type = TypeOfData(planner, node), type = planner.type(node.output);
   const MemDesc any = MemDesc::Any(src_dims, src_type);
   std::vector<Ends> ends;
   const auto named = node.strings.find("layout");

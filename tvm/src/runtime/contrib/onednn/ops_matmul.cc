@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dense layers and (batched) matrix products.
 //
-// inner_product: data (..., K), weights (N, K), optional bias (N).
+// inner_product: data (..., K), of floats whichever the weights are not, weights (N, K), optional
+// bias (N).
 // matmul: a, b of equal rank >= 2, batch axes equal or 1; ints: transpose_a, transpose_b (0 or 1);
 // optional bias (N). strings: optional kernel (kernels.h).
 // Test: backends/dnnl/test_lower.py.
@@ -89,7 +90,7 @@ void BuildInnerProduct(Planner* planner, const NodeDesc& node) {
   const dnnl_data_type_t dst_type = planner->type(node.output);
   const MemDesc dst_wanted =
       is_flat ? MemDesc::Any(dst_dims, dst_type) : MemDesc::Plain(dst_dims, dst_type);
-  const MemDesc src_wanted = MemDesc::Any(src_dims, planner->type(node.inputs[0]));
+  const MemDesc src_wanted = MemDesc::Any(src_dims, TypeOfData(*planner, node));
   const Dims weights_dims = planner->shape(weights_tensor);
   const MemDesc weights_wanted =
       MemDesc::Any(is_matmul ? Dims{weights_dims[1], weights_dims[0]} : weights_dims,

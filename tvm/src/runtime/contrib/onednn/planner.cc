@@ -268,8 +268,8 @@ Value Planner::RequireFrom(const Value& from, const MemDesc& desc) {
 }
 
 MemDesc Planner::Layout(int tensor) const {
-  for (const Value& value : values_[tensor]) {
-    if (value.desc.IsWhole()) return value.desc;
+  for (const Value& value : values_[tensor]) {  // some may be of another type, for one reader
+    if (value.desc.IsWhole() && value.desc.type() == type(tensor)) return value.desc;
   }
   return Plain(tensor);
 }

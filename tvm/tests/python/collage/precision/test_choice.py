@@ -24,34 +24,35 @@ def random_gains(rng, layers):
     return gains
 
 
-def price(chosen, gains, border):
+def price(chosen, gains, borders):
     """Seconds that a choice saves, or nothing where it is over the limit."""
     kinds = [chosen.get(name) for name in gains]
-    changes = sum((a == SHORT) != (b == SHORT) for a, b in itertools.pairwise(kinds))
-    return sum(gains[name][kind].seconds for name, kind in chosen.items()) - border * changes
+    pairs = zip(itertools.pairwise(kinds), borders, strict=True)
+    changes = sum(seconds for (a, b), seconds in pairs if (a == SHORT) != (b == SHORT))
+    return sum(gains[name][kind].seconds for name, kind in chosen.items()) - changes
 
 
-def best_of_all(gains, most, border):
+def best_of_all(gains, most, borders):
     best = 0.0
     for kinds in itertools.product(*([None, *each] for each in gains.values())):
         chosen = {n: kind for n, kind in zip(gains, kinds, strict=True) if kind}
         error = sum(gains[name][kind].square_error for name, kind in chosen.items())
         if error <= most:
-            best = max(best, price(chosen, gains, border))
+            best = max(best, price(chosen, gains, borders))
     return best
 
 
-@pytest.mark.parametrize("border", [0.0, 5e-5])
+@pytest.mark.parametrize("borders", [[0.0] * 6, [5e-5] * 6, [0.0, 1e-4, 1e-5, 0.0, 5e-5, 1e-3]])
 @pytest.mark.parametrize("seed", range(12))
-def test_none_saves_more(seed, border):
+def test_none_saves_more(seed, borders):
     rng = np.random.default_rng(seed)
     gains = random_gains(rng, 7)
     errors = [gain.square_error for each in gains.values() for gain in each.values()]
     for most in np.quantile(np.cumsum(errors), [0.1, 0.4, 0.8]):
-        found = choose(gains, float(most), border)
+        found = choose(gains, float(most), borders)
         assert found.square_error <= most * (1 + 1e-6)
-        assert found.seconds == pytest.approx(price(found.precisions, gains, border))
-        best = best_of_all(gains, most, border)
+        assert found.seconds == pytest.approx(price(found.precisions, gains, borders))
+        best = best_of_all(gains, most, borders)
         assert found.seconds >= best - 1e-3 * abs(best) - 1e-12
 
 
@@ -60,8 +61,8 @@ def test_a_change_that_costs_more_than_it_saves_is_not_made():
     gains["layer 3"] = {SHORT: LayerGain(1e-5, 1e-2)}
     assert choose(gains, 1e-3).of(SHORT) == gains.keys() - {"layer 3"}
     # One change, behind the first three, is worth it; another one before the last two is not.
-    assert choose(gains, 1e-3, border=2.5e-5).of(SHORT) == {"layer 0", "layer 1", "layer 2"}
-    assert choose(gains, 1e-3, border=1e-3).precisions == {}
+    assert choose(gains, 1e-3, [2.5e-5] * 5).of(SHORT) == {"layer 0", "layer 1", "layer 2"}
+    assert choose(gains, 1e-3, [1e-3] * 5).precisions == {}
 
 
 @pytest.mark.parametrize(

@@ -121,3 +121,19 @@ def test_a_border_is_half_of_what_a_part_takes_besides_its_operators(monkeypatch
     found = SimpleNamespace(mod=None, profiles=profiles)
     assert layer_times.border_seconds(found) == pytest.approx(2.5e-4)
     assert layer_times.border_seconds(SimpleNamespace(mod=None, profiles=None)) == 0.0
+
+
+def test_a_conversion_takes_as_long_as_a_value_is_large():
+    mod = parse(
+        """
+        def @main(%x: Tensor[(1, 8, 4, 4), float32], %w: Tensor[(16, 8, 1, 1), float32],
+                  %v: Tensor[(10, 256), float32]) {
+          %0 = nn.conv2d(%x, %w, padding=[0, 0, 0, 0], channels=16, kernel_size=[1, 1]);
+          %1 = nn.relu(%0);
+          %2 = nn.batch_flatten(%1);
+          nn.dense(%2, %v, units=None)
+        }
+        """
+    )
+    (found,) = layer_times.conversion_seconds(mod)
+    assert found == pytest.approx(256 * layer_times._AN_ELEMENT)

@@ -4,7 +4,7 @@
 Each layer has, by precision, the seconds that it saves and the squared error that it brings.
 Squared errors of layers add up to first order (arXiv 2505.13060), so a choice is an integer program
 with one constraint on them, which HiGHS solves exactly. Short floats are another backend's, so that
-a change from or to them between neighbours is charged.
+a change from or to them between neighbours is charged, or oneDNN's, which converts a value there.
 Assumption: layers neither save nor err together; who asks measures the error of each choice whole,
 and builds a few of them.
 Test: precision/test_choice.py.
@@ -17,7 +17,7 @@ import ctypes
 import math
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -55,9 +55,9 @@ class Choice(NamedTuple):
         return frozenset(name for name, each in self.precisions.items() if each == precision)
 
 
-def choose(gains: Gains, most: float, border: float = 0.0) -> Choice:
-    """Return the choice that saves most with a squared error of at most that. border: seconds of a
-    change between short floats and others from one layer to the next."""
+def choose(gains: Gains, most: float, borders: Sequence[float] = ()) -> Choice:
+    """Return the choice that saves most with a squared error of at most that. borders: seconds of a
+    change between short floats and others from each layer to the next; none for free changes."""
     columns = [
         (index, name, precision, gain)
         for index, (name, each) in enumerate(gains.items())
@@ -66,15 +66,15 @@ def choose(gains: Gains, most: float, border: float = 0.0) -> Choice:
     ]
     if not any(gain.seconds > 0 for *_, gain in columns):
         return Choice({}, 0.0, 0.0)
-    found = _solved(columns, len(gains), most, border=border)
+    found = _solved(columns, len(gains), most, borders=borders)
     precisions = {name: p for (_, name, p, _), is_in in zip(columns, found, strict=True) if is_in}
-    return _priced(precisions, gains, border)
+    return _priced(precisions, gains, borders)
 
 
-def front(gains: Gains, border: float = 0.0) -> list[Choice]:
+def front(gains: Gains, borders: Sequence[float] = ()) -> list[Choice]:
     """Return choices by rising errors, each of which saves more than those before it; the last one
     has no limit of its error."""
-    every = _without_limit(gains, border)
+    every = _without_limit(gains, borders)
     if not every.precisions:
         return []
     errors = [gains[name][p].square_error for name, p in every.precisions.items()]
@@ -83,7 +83,7 @@ def front(gains: Gains, border: float = 0.0) -> list[Choice]:
     if every.square_error > least:
         limits = np.geomspace(least, every.square_error, _POINTS)[:-1].tolist()
     found: list[Choice] = []
-    for choice in [*(choose(gains, limit, border) for limit in limits), every]:
+    for choice in [*(choose(gains, limit, borders) for limit in limits), every]:
         if choice.precisions and choice.seconds > (found[-1].seconds if found else 0.0):
             found.append(choice)
     return found
@@ -107,29 +107,29 @@ def silent() -> Iterator[None]:
         os.close(kept)
 
 
-def _without_limit(gains: Gains, border: float) -> Choice:
+def _without_limit(gains: Gains, borders: Sequence[float]) -> Choice:
     """Return the choice without a limit, of what has a finite error."""
     errors = [g.square_error for each in gains.values() for g in each.values()]
-    return choose(gains, sum(filter(math.isfinite, errors)), border)
+    return choose(gains, sum(filter(math.isfinite, errors)), borders)
 
 
-def _priced(precisions: Mapping[str, str], gains: Gains, border: float) -> Choice:
+def _priced(precisions: Mapping[str, str], gains: Gains, borders: Sequence[float]) -> Choice:
     chosen = [gains[name][precision] for name, precision in precisions.items()]
     shorts = [precisions.get(name, INT8) != INT8 for name in gains]
-    changes = sum(a != b for a, b in zip(shorts, shorts[1:], strict=False))
-    seconds = sum(gain.seconds for gain in chosen) - border * changes
+    pairs = zip(shorts, shorts[1:], borders, strict=False)
+    seconds = sum(gain.seconds for gain in chosen) - sum(c for a, b, c in pairs if a != b)
     return Choice(precisions, seconds, sum(gain.square_error for gain in chosen))
 
 
-def _solved(columns: list, layers: int, most: float, border: float) -> list[bool]:
+def _solved(columns: list, layers: int, most: float, borders: Sequence[float]) -> list[bool]:
     """Return which columns (layer, its name, precision, gain) are chosen."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # which costs as much as all else
     from scipy.sparse import lil_array
 
-    count, changes = len(columns), layers - 1 if border > 0 else 0
+    count, changes = len(columns), layers - 1 if any(borders) else 0
     seconds = np.array([gain.seconds for *_, gain in columns])
     scale = np.abs(seconds).max()  # numbers near one: the solver's tolerances are absolute
-    prices = np.concatenate([-seconds / scale, np.full(changes, border / scale)])
+    prices = np.concatenate([-seconds / scale, np.array(borders[:changes]) / scale])
     # The errors together, one precision a layer, and each change above both differences.
     rows = lil_array((1 + layers + 2 * changes, count + changes))
     upper = np.concatenate([np.ones(1 + layers), np.zeros(2 * changes)])

@@ -9,10 +9,11 @@ tried; what ships is timed whole. Test: precision/test_layer_times.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import tvm
+from tvm import relay
 
 from ..backends import find_backend
 from ..backends.accuracy import traders_in
@@ -20,13 +21,15 @@ from ..errors import PlacementError
 from ..estimators.calibration import CAUTIOUS
 from ..estimators.profiles import Profiles
 from ..relay_util.node_spans import node_of
-from ..relay_util.walk import operator_calls
+from ..relay_util.walk import elements_of, operator_calls
 from ..report.net import is_layer
 from ..result import Result
 from .layers import INT8
 
 # A part of several layers, in seconds, and how many borders it has.
 _A_PART, _BORDERS = 5e-4, 2
+# Seconds to convert one, on several machines and nets: it only orders choices that are built.
+_AN_ELEMENT = 1.3e-10
 
 
 def layers_of(mod: tvm.IRModule) -> list[Any]:
@@ -74,6 +77,13 @@ def precisions_of(found: Result, order: Sequence[str], chosen: Mapping[str, str]
     return {**{n: p for n, p in ran.items() if p}, **{n: p for n, p in chosen.items() if p == INT8}}
 
 
+def conversion_seconds(mod: tvm.IRModule) -> list[float]:
+    """Return what it takes to convert what is passed from each layer of a module to the next, as a
+    backend that keeps calls does inside its parts."""
+    layers = layers_of(relay.transform.InferType()(mod))
+    return [_AN_ELEMENT * (elements_of(call.args[0].checked_type) or 0) for call in layers[1:]]
+
+
 def border_seconds(found: Result) -> float:
     """Return what a change from or to a backend that trades accuracy takes, by what parts take
     longer than their operators do inside a whole net; 0 where nobody knows."""
@@ -83,23 +93,23 @@ def border_seconds(found: Result) -> float:
 
 
 def saved_by_layer(
-    names: Sequence[str], plain: Result, quantised: Result
+    names: Sequence[str], plain: Result, other: Result, among: Collection[str] = ()
 ) -> dict[str, float] | None:
-    """Return the seconds that each layer takes less in the quantised model; None where the profiles
-    do not tell."""
-    before, after = seconds_of_layers(plain), seconds_of_layers(quantised)
+    """Return the seconds that each layer takes less in another form of the model, as the backends
+    `among` run both, where these have a profile; None where the profiles do not tell."""
+    before, after = (seconds_of_layers(each, among) for each in (plain, other))
     if before is None or after is None or not len(before) == len(after) == len(names):
         return None
     return {name: a - b for name, a, b in zip(names, before, after, strict=True)}
 
 
-def seconds_of_layers(found: Result) -> list[float] | None:
+def seconds_of_layers(found: Result, among: Collection[str] = ()) -> list[float] | None:
     """Return the seconds of each layer, with what follows it, on the backend that is the fastest
-    alone; None without a profile of one."""
+    alone, of those `among` where these have a profile; None without any."""
     graphs = [row.graph for row in found.partitioned if not row.skipped]
     if found.profiles is None or len(graphs) != 1:
         return None
-    seconds = _fastest(found.profiles)
+    seconds = _fastest(found.profiles, among)
     return grouped((n.op, seconds.get(n.index, 0.0)) for n in graphs[0].nodes if n.op)
 
 
@@ -119,7 +129,8 @@ def grouped(calls: Iterable[tuple[str, float]]) -> list[float]:
     return totals
 
 
-def _fastest(profiles: Profiles) -> Mapping[int, float]:
+def _fastest(profiles: Profiles, among: Collection[str]) -> Mapping[int, float]:
     alone = {name: profiles.alone(name) for name in profiles.seconds}
     known = {name: seconds for name, seconds in alone.items() if seconds > 0}
+    known = {name: seconds for name, seconds in known.items() if name in among} or known
     return profiles.seconds[min(known, key=lambda name: known[name])] if known else {}

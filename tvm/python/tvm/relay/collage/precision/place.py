@@ -16,13 +16,14 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import onnx
 from tvm_collage.words import Effort
 
 from ..backends.accuracy import traders_in
+from ..backends.registry import get_backend
 from ..backends.targets import GivenTargets, available_targets, parse_targets
 from ..errors import CollageError, ModelError, OptionError
 from ..exec.launch import make_scratch
@@ -38,7 +39,13 @@ from .calibration import Calibration, load_calibration, stacked
 from .choice import Choice, LayerGain, front
 from .forms import Form, Forms, Trader, Wanted
 from .layer_errors import Switchboard
-from .layer_times import border_seconds, layers_in_order, precisions_of, saved_by_layer
+from .layer_times import (
+    border_seconds,
+    conversion_seconds,
+    layers_in_order,
+    precisions_of,
+    saved_by_layer,
+)
 from .layers import INT8, SHORT_FLOATS, Quantised, is_quantised
 from .metrics import Arrays, Metric, find_metric
 from .quantiser import check_installed, quantise
@@ -195,6 +202,16 @@ def _of_short_floats(
     found = [row for row in traded if row[0].kind == kind]
     found = [row for row in found if row[0].keeps_calls] or found
     return kind, sorted(found, key=lambda row: row[1].seconds or math.inf)
+
+
+def _beside(traders: Sequence[Trader]) -> set[str]:
+    """Return who runs all layers of a choice, whichever their precisions: those that keep calls,
+    and the backends in the model's own type that they are variants of. None for others, beside
+    which any backend runs what they do not."""
+    if not all(trader.keeps_calls for trader in traders):
+        return set()
+    names = {trader.backend for trader in traders}
+    return names | {get_backend(name).variant_of for name in names}
 
 
 def _backends(built: Mapping[str, Form], plain: Form) -> frozenset[str]:
@@ -358,11 +375,15 @@ class _Search:
         whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8), traders=traders))
         self._keep_if_within(whole)
         built = {INT8: whole, **({short: shorts[0][1]} if shorts else {})}
-        gains = self._gains(plain, built, squares)
-        has_borders = gains.is_timed and any(not trader.keeps_calls for trader, _ in shorts)
-        border = border_seconds(built[short].result) if has_borders else 0.0
+        gains = self._gains(plain, built, squares, _beside([t for t, _ in shorts]))
+        borders: list[float] = []
+        if shorts and gains.is_timed:
+            if all(trader.keeps_calls for trader, _ in shorts):
+                borders = conversion_seconds(self._forms.imported(simple))
+            else:
+                borders = [border_seconds(built[short].result)] * (len(names) - 1)
         self._tell_layers(quantised, gains)
-        fitting = self._fitting(front(gains.by_layer, border), board, gains)
+        fitting = self._fitting(front(gains.by_layer, borders), board, gains)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
                 choices = [each for each in fitting if len(each.of(INT8)) < len(names)]
@@ -376,10 +397,12 @@ class _Search:
         plain: Form,
         built: Mapping[str, Form],
         squares: Mapping[str, Mapping[str, float]],
+        among: Collection[str],
     ) -> _Gains:
-        """Return the gains by layer; where profiles do not tell seconds, all save the same."""
+        """Return the gains by layer, as the backends `among` have them where there are some; where
+        profiles do not tell seconds, all save the same."""
         known = {
-            kind: saved_by_layer(self._order, plain.result, form.result)
+            kind: saved_by_layer(self._order, plain.result, form.result, among)
             for kind, form in built.items()
         }
         is_timed = all(saved is not None for saved in known.values())

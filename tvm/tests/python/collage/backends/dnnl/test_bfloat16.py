@@ -14,6 +14,7 @@ from tvm.relay.collage.backends import dnnl, get_backend
 from tvm.relay.collage.backends.accuracy import keeping, with_kept_calls
 from tvm.relay.collage.backends.dnnl.bfloat16 import _shortest
 from tvm.relay.collage.backends.dnnl.codegen import lower_function
+from tvm.relay.collage.backends.dnnl.types import PRODUCTS
 from tvm.relay.collage.backends.interface import KEPT_CALLS, kept_calls
 from tvm.relay.collage.exec.arrays import numbers_of
 from tvm.relay.collage.relay_util.node_spans import stamp_nodes
@@ -35,9 +36,10 @@ def part_of(body, kept=()):
 
 
 def types(graph):
-    """Each node with the types of its data and its result."""
+    """Each node with the types that it computes in, which for a product is that of its weights, and
+    of its result."""
     return [
-        f"{node.op} {graph.dtypes[node.inputs[0]]} {graph.dtypes[node.output]}"
+        f"{node.op} {graph.dtypes[node.inputs[node.op in PRODUCTS]]} {graph.dtypes[node.output]}"
         for node in graph.nodes
     ]
 
@@ -55,21 +57,20 @@ SOFTMAX = nn.softmax(nn.dense(nn.batch_flatten(conv(X, 1)), constant(2, 10, 1024
 @pytest.mark.parametrize(
     "body, kept, expected",
     [
-        (CHAIN, (), [f"convert {L} {S}", f"conv {S} {S}", f"conv {S} {L}"]),
-        (CHAIN, (0,), [f"conv {L} {L}", f"convert {L} {S}", f"conv {S} {L}"]),
-        (CHAIN, (2,), [f"convert {L} {S}", f"conv {S} {L}", f"conv {L} {L}"]),
+        (CHAIN, (), [f"conv {S} {S}", f"conv {S} {L}"]),
+        (CHAIN, (0,), [f"conv {L} {L}", f"conv {S} {L}"]),
+        (CHAIN, (2,), [f"conv {S} {L}", f"conv {L} {L}"]),
         (CHAIN, (0, 2), [f"conv {L} {L}", f"conv {L} {L}"]),
         # What reads float32 is in float32: here the pool of the input.
         (
             RESIDUAL,
             (),
-            [f"pool {L} {L}", f"convert {L} {S}", f"conv {S} {S}", f"conv {S} {L}"],
+            [f"pool {L} {L}", f"conv {S} {S}", f"conv {S} {L}"],
         ),
         (
             SOFTMAX,
             (),
             [
-                f"convert {L} {S}",
                 f"conv {S} {S}",
                 f"reshape {S} {S}",
                 f"inner_product {S} {L}",
@@ -93,22 +94,36 @@ def test_a_sum_in_another_type_than_the_result_is_an_addition():
 
 def test_biases_stay_in_float32_and_weights_do_not():
     graph = lowered(nn.relu(nn.bias_add(conv(X, 1), constant(3, 16))))
-    _, node = graph.nodes
-    assert [graph.dtypes[tensor] for tensor in node.inputs] == [S, S, L]
+    (node,) = graph.nodes
+    assert [graph.dtypes[tensor] for tensor in node.inputs] == [L, S, L]
 
 
-def test_one_conversion_for_several_readers_and_one_back():
-    """A product of two readers, one of which is kept."""
-    stem = nn.relu(conv(X, 1))
-    graph = lowered(relay.Tuple([conv(stem, 2), conv(stem, 3), conv(stem, 4)]), kept=(3, 4))
+def test_products_of_two_activations_get_conversions_one_for_several_readers():
+    x = var("x", 1, 4, 8)
+    product = nn.batch_matmul(x, x)
+    graph = lowered(relay.Tuple([product, nn.batch_matmul(x, x + x)]))
     assert types(graph) == [
         f"convert {L} {S}",
-        f"conv {S} {S}",
-        f"conv {S} {L}",
-        f"convert {S} {L}",
-        f"conv {L} {L}",
-        f"conv {L} {L}",
+        f"matmul {S} {L}",
+        f"eltwise {L} {L}",  # x + x
+        f"convert {L} {S}",
+        f"matmul {S} {L}",
     ]
+    y = nn.relu(product)
+    found = types(lowered(relay.Tuple([nn.batch_matmul(y, y), nn.batch_matmul(product, y)]), (2,)))
+    products = [each for each in found if each.startswith("matmul")]
+    assert products == [f"matmul {S} {S}", f"matmul {L} {L}", f"matmul {S} {L}"]
+    assert found.count(f"convert {S} {L}") == 1
+
+
+@pytest.mark.parametrize("kept", [(), (0,), (2,), (4,), (0, 2), (0, 4), (2, 4)])
+def test_what_is_read_in_two_types_has_both(kept):
+    """Each reader converts what it reads while it lays it out."""
+    x = np.random.default_rng(0).standard_normal((1, 16, 8, 8)).astype("float32")
+    stem = nn.relu(conv(X, 1))
+    body = conv(nn.relu(conv(stem, 2)) + stem, 3)
+    right = run(body, x, backend="dnnl")
+    assert np.abs(run(body, x, kept) - right).max() < 3e-2 * np.abs(right).max()
 
 
 def test_a_transposed_convolution_that_is_kept_stays_so():

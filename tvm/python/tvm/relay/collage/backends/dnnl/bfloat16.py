@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A graph of primitives in float32, computed in bfloat16 where nobody keeps it from that.
 
-Products take operands in bfloat16, and sum in float32 as oneDNN does; other work is done in the
-type of what it reads. What a product gives is stored in bfloat16 unless those that read it want
-float32, which costs nothing. Inputs and outputs of the part stay as they are, and so do biases and
-products of bytes. Precondition: all fusing is done. Test: backends/dnnl/test_bfloat16.py.
+Products take operands in bfloat16, and sum in float32 as oneDNN does; convolutions and dense layers
+convert what they read while they lay it out. Other work is done in the type of what it reads. What
+a product gives is stored in bfloat16 unless those that read it want float32, which costs nothing.
+Inputs and outputs of the part stay as they are, and so do biases and products of bytes.
+Precondition: all fusing is done. Test: backends/dnnl/test_bfloat16.py.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import tvm
 
 from ..partition.graph import Graph, Operation
 from .qnn import conversion
-from .types import PRODUCTS
+from .types import CONVERTING, PRODUCTS
 
 _LONG, _SHORT = "float32", "bfloat16"
 # What oneDNN does in the type of what it reads, whichever float that is; it computes inside in
@@ -83,23 +84,16 @@ class _Rewriter:
 
     def shorten(self, node: Operation, result: str) -> None:
         """Add a node that computes in bfloat16 and gives its result in that type."""
-        count = self._count_typed(node)
-        node.inputs = [*(self._as(t, _SHORT) for t in node.inputs[:count]), *node.inputs[count:]]
         self._graph.dtypes[node.output] = result
-        self._add(node)
+        self._add(node, _SHORT)
 
     def keep(self, node: Operation) -> None:
         """Add a node that computes in what it is in."""
-        count = self._count_typed(node)
-        node.inputs = [*(self._as(t, _LONG) for t in node.inputs[:count]), *node.inputs[count:]]
-        self._add(node)
+        self._add(node, _LONG)
 
-    def _count_typed(self, node: Operation) -> int:
-        """Return how many operands, the first ones, have to be of the node's type."""
-        return 2 if node.op in PRODUCTS else 1 if node.op == "layer_norm" else len(node.inputs)
-
-    def _add(self, node: Operation) -> None:
-        dtypes = self._graph.dtypes
+    def _add(self, node: Operation, wanted: str) -> None:
+        typed, dtypes = _typed(node), self._graph.dtypes
+        node.inputs = [self._as(t, wanted) if t in typed else t for t in node.inputs]
         for post in node.post_ops:
             # A sum is made in the memory of the result.
             if post.kind == "sum" and dtypes[post.input] != dtypes[node.output]:
@@ -120,6 +114,13 @@ class _Rewriter:
                 self.nodes.append(given)
                 self._other[tensor] = other
         return self._other[tensor]
+
+
+def _typed(node: Operation) -> list[int]:
+    """Return the operands that have to be of the type that a node computes in."""
+    if node.op in CONVERTING:
+        return node.inputs[1:2]
+    return node.inputs[: 2 if node.op in PRODUCTS else 1 if node.op == "layer_norm" else None]
 
 
 def _shortest(array: tvm.nd.NDArray) -> tvm.nd.NDArray:

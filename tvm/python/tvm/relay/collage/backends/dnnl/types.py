@@ -17,6 +17,9 @@ BYTES = ("int8", "uint8")
 TYPES = (*_FLOATS, *BYTES, "int32")
 PRODUCTS = ("conv", "deconv", "inner_product", "matmul")
 
+# Products of data and weights, which may be of two floats.
+CONVERTING = ("conv", "deconv", "inner_product")
+
 # Primitive whose operands and result are of one type -> these types.
 _ALIKE = {
     **dict.fromkeys(("binary", "softmax", "log_softmax", "layer_norm"), _FLOATS),
@@ -111,5 +114,7 @@ def _may_multiply(node: Operation, inputs: list[str], result: str) -> bool:
         # The scale-free product of dense layers of bytes is matmul's.
         is_known = weights == "int8" and node.op in ("conv", "matmul")
         return is_known and result in TYPES and set(bias) <= {"float32", "int32"}
-    is_result = result == data or (data, result) == ("bfloat16", "float32")
-    return data in _FLOATS and weights == data and is_result and set(bias) <= {"float32", data}
+    is_result = result in (weights, "float32")
+    # A product of data and weights converts data to the type of these while it lays them out.
+    is_data = data in _FLOATS if node.op in CONVERTING else data == weights
+    return is_data and weights in _FLOATS and is_result and set(bias) <= {"float32", weights}
