@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import onnx
 from onnx import TensorProto, helper
@@ -71,6 +70,76 @@ class _Switch:
         return not self.layers.isdisjoint(chosen) if self.layers else is_all
 
 
+class _Forms:
+    """A layer of the quantised model that computes in the precision of the switches that are on, by
+    branches of which one runs."""
+
+    def __init__(self, node: onnx.NodeProto) -> None:
+        self._node = node
+        self._plain, self._quantised = list(node.input), list(node.input)
+        self._bytes = self._short = ""  # switches
+        self._to: int = TensorProto.FLOAT
+        self._is_constant: Callable[[str], bool] = bool
+
+    def add_bytes(self, switch: str, place: int, of_float: str) -> None:
+        """Have an operand be the one of the float model unless that switch is on."""
+        self._bytes = switch
+        self._plain[place] = of_float
+
+    def add_short(self, switch: str, to: int, constants: Callable[[str], bool]) -> None:
+        """Have what is multiplied be rounded to short floats where that switch is on and no other;
+        `constants`: which names are weights."""
+        self._short, self._to, self._is_constant = switch, to, constants
+
+    def nodes(self) -> list[onnx.NodeProto]:
+        """Return the nodes that stand for it. Weights are rounded outside of branches, once."""
+        outside: list[onnx.NodeProto] = []
+        branch = [self._computed(self._plain)]
+        if self._short:
+            inside: list[onnx.NodeProto] = []
+            rounded = list(self._plain)
+            for place, name in enumerate(self._plain[:_MULTIPLIED]):
+                where = outside if self._is_constant(name) else inside
+                rounded[place] = self._rounded(name, place, where)
+            branch = [self._chosen(self._short, [*inside, self._computed(rounded)], branch)]
+        if self._bytes:
+            branch = [self._chosen(self._bytes, [self._computed(self._quantised)], branch)]
+        return [*outside, *branch]
+
+    def _rounded(self, name: str, place: int, nodes: list[onnx.NodeProto]) -> str:
+        short, result = (f"{_SWITCH}{kind}_{place}_{self._result}" for kind in ("short", "rounded"))
+        nodes.append(helper.make_node("Cast", [name], [short], to=self._to))
+        nodes.append(helper.make_node("Cast", [short], [result], to=TensorProto.FLOAT))
+        return result
+
+    def _computed(self, inputs: list[str]) -> onnx.NodeProto:
+        node = onnx.NodeProto()
+        node.CopyFrom(self._node)
+        del node.input[:]
+        node.input.extend(inputs)
+        return node
+
+    def _chosen(
+        self, switch: str, then: list[onnx.NodeProto], otherwise: list[onnx.NodeProto]
+    ) -> onnx.NodeProto:
+        """Return the node that runs one of two branches, whose last nodes give the layer's value.
+        A value has one name in one place."""
+        graphs = []
+        for kind, nodes in (("then", then), ("else", otherwise)):
+            result = f"{_SWITCH}{kind}_{switch}"
+            last = onnx.NodeProto()
+            last.CopyFrom(nodes[-1])
+            last.output[0] = result
+            value = helper.make_tensor_value_info(result, TensorProto.FLOAT, None)
+            graphs.append(helper.make_graph([*nodes[:-1], last], result, [], [value]))
+        branches = dict(zip(("then_branch", "else_branch"), graphs, strict=True))
+        return helper.make_node("If", [switch], [self._result], **branches)
+
+    @property
+    def _result(self) -> str:
+        return str(self._node.output[0])
+
+
 class Quantised:
     """Both forms of a model."""
 
@@ -107,26 +176,11 @@ class Quantised:
     def switched(self, short: str = "") -> tuple[onnx.ModelProto, list[str]]:
         """Return the model with inputs of one bool each, by which parts of it change from float32
         to 8 bits, and layers to the `short` floats of that name, if any; and the names of these
-        inputs, in the order of `states`."""
+        inputs, in the order of `states`. A layer computes in one precision alone: all of them take
+        far longer."""
         made = onnx.ModelProto()
         made.CopyFrom(self._quantised)
         graph = made.graph
-        before: defaultdict[int, list[onnx.NodeProto]] = defaultdict(list)
-        operands: dict[tuple[int, int], list[str]] = {}  # value in float, and the one it is
-        if short:
-            for node in self._nodes_of_layers():
-                for place, name in enumerate(graph.node[node].input[:_MULTIPLIED]):
-                    operands[node, place] = [name, name]
-        floats = set()
-        for operand in (o for each in self._switches for o in each.operands):
-            operands[operand.node, operand.place] = [operand.float, operand.float]
-            floats.add(operand.float)
-
-        def add(node: int, op: str, inputs: list[str], **attributes: Any) -> str:
-            result = f"{_SWITCH}value_{node}_{len(before[node])}"
-            before[node].append(helper.make_node(op, inputs, [result], **attributes))
-            return result
-
         names: list[str] = []
 
         def new_switch() -> str:
@@ -134,26 +188,36 @@ class Quantised:
             graph.input.append(helper.make_tensor_value_info(names[-1], TensorProto.BOOL, []))
             return names[-1]
 
-        for node in self._nodes_of_layers() if short else ():
-            switch = new_switch()
-            for place in range(min(_MULTIPLIED, len(graph.node[node].input))):
-                plain, value = operands[node, place]
-                rounded = add(node, "Cast", [plain], to=SHORT_FLOATS[short])
-                rounded = add(node, "Cast", [rounded], to=TensorProto.FLOAT)
-                operands[node, place][1] = add(node, "Where", [switch, rounded, value])
+        layers = self._nodes_of_layers()
+        forms = {node: _Forms(graph.node[node]) for node in layers}
+        for node in layers if short else ():
+            forms[node].add_short(new_switch(), SHORT_FLOATS[short], constants=self._is_constant)
+        before: defaultdict[int, list[onnx.NodeProto]] = defaultdict(list)
         for each in self._switches:
             switch = new_switch()
             for operand in each.operands:
-                found = operands[operand.node, operand.place]
-                found[1] = add(operand.node, "Where", [switch, operand.quantised, found[1]])
-        for (node, place), (_, value) in operands.items():
-            graph.node[node].input[place] = value
-        nodes = [copy for i, node in enumerate(graph.node) for copy in (*before[i], node)]
+                node, place = operand.node, operand.place
+                if node in forms:
+                    forms[node].add_bytes(switch, place, of_float=operand.float)
+                    continue
+                value = f"{_SWITCH}value_{node}_{place}"
+                given = [switch, operand.quantised, operand.float]
+                before[node].append(helper.make_node("Where", given, [value]))
+                graph.node[node].input[place] = value
+        nodes = [
+            each
+            for index, node in enumerate(graph.node)
+            for each in (*before[index], *(forms[index].nodes() if index in forms else [node]))
+        ]
+        floats = {o.float for each in self._switches for o in each.operands}
         graph.initializer.extend(self._float_weights(floats))
         ordered = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
         del graph.node[:]
         graph.node.extend(ordered)
         return made, names
+
+    def _is_constant(self, name: str) -> bool:
+        return name.removeprefix(_FLOAT) in self._weights
 
     def states(self, chosen: Mapping[str, str], short: str = "") -> list[bool]:
         """Return the states of the inputs of `switched` with the layers of these names in these
