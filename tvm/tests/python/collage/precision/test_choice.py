@@ -27,8 +27,12 @@ def random_gains(rng, layers):
 def price(chosen, gains, borders):
     """Seconds that a choice saves, or nothing where it is over the limit."""
     kinds = [chosen.get(name) for name in gains]
-    pairs = zip(itertools.pairwise(kinds), borders, strict=True)
-    changes = sum(seconds for (a, b), seconds in pairs if (a == SHORT) != (b == SHORT))
+    changes = sum(
+        seconds
+        for precision, prices in borders.items()
+        for (a, b), seconds in zip(itertools.pairwise(kinds), prices, strict=True)
+        if (a == precision) != (b == precision)
+    )
     return sum(gains[name][kind].seconds for name, kind in chosen.items()) - changes
 
 
@@ -42,7 +46,14 @@ def best_of_all(gains, most, borders):
     return best
 
 
-@pytest.mark.parametrize("borders", [[0.0] * 6, [5e-5] * 6, [0.0, 1e-4, 1e-5, 0.0, 5e-5, 1e-3]])
+@pytest.mark.parametrize(
+    "borders",
+    [
+        {},
+        {SHORT: [5e-5] * 6},
+        {SHORT: [0.0, 1e-4, 1e-5, 0.0, 5e-5, 1e-3], INT8: [2e-5, 0.0, 1e-4, 1e-3, 0.0, 1e-5]},
+    ],
+)
 @pytest.mark.parametrize("seed", range(12))
 def test_none_saves_more(seed, borders):
     rng = np.random.default_rng(seed)
@@ -61,8 +72,8 @@ def test_a_change_that_costs_more_than_it_saves_is_not_made():
     gains["layer 3"] = {SHORT: LayerGain(1e-5, 1e-2)}
     assert choose(gains, 1e-3).of(SHORT) == gains.keys() - {"layer 3"}
     # One change, behind the first three, is worth it; another one before the last two is not.
-    assert choose(gains, 1e-3, [2.5e-5] * 5).of(SHORT) == {"layer 0", "layer 1", "layer 2"}
-    assert choose(gains, 1e-3, [1e-3] * 5).precisions == {}
+    assert choose(gains, 1e-3, {SHORT: [2.5e-5] * 5}).of(SHORT) == {"layer 0", "layer 1", "layer 2"}
+    assert choose(gains, 1e-3, {SHORT: [1e-3] * 5}).precisions == {}
 
 
 @pytest.mark.parametrize(

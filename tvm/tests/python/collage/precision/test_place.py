@@ -15,7 +15,7 @@ from onnx_nets import conv_net, model
 from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend
-from tvm.relay.collage.precision import forms, place
+from tvm.relay.collage.precision import forms, mixes, place
 from tvm.relay.collage.report import read_report
 
 FAST = {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 1.0, "effort": "quick"}
@@ -116,7 +116,7 @@ def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
     """Seconds are made up: each layer saves as much."""
     errors = sorted((layer.others[0].error, layer.name) for layer in placed[1].precision.layers)
     smallest = errors[0]
-    monkeypatch.setattr(place, "saved_by_layer", lambda names, *_: dict.fromkeys(names, 1e-5))
+    monkeypatch.setattr(mixes, "saved_by_layer", lambda names, *_: dict.fromkeys(names, 1e-5))
     within = options(store=placed[2], accuracy_budget=1.1 * smallest[0] / 0.9)
     found = collage.optimize_precision(
         placed[0], TARGETS, within, calibration=SAMPLES, metric="rms"

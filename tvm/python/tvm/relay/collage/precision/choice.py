@@ -3,8 +3,8 @@
 
 Each layer has, by precision, the seconds that it saves and the squared error that it brings.
 Squared errors of layers add up to first order (arXiv 2505.13060), so a choice is an integer program
-with one constraint on them, which HiGHS solves exactly. Short floats are another backend's, so that
-a change from or to them between neighbours is charged, or oneDNN's, which converts a value there.
+with one constraint on them, which HiGHS solves exactly. A change of precisions between neighbours
+is charged: it is a border of parts, or a value is converted.
 Assumption: layers neither save nor err together; who asks measures the error of each choice whole,
 and builds a few of them.
 Test: precision/test_choice.py.
@@ -18,11 +18,10 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
-
-from .layers import INT8
 
 # Limits of squared errors, evenly spread by their logarithms.
 _POINTS = 12
@@ -41,6 +40,9 @@ class LayerGain(NamedTuple):
 
 # By layer, in the model's order, and by precision.
 Gains = Mapping[str, Mapping[str, LayerGain]]
+# By precision: the seconds of a change from or to it, from each layer to the next.
+Borders = Mapping[str, Sequence[float]]
+FREE: Borders = MappingProxyType({})
 
 
 class Choice(NamedTuple):
@@ -55,9 +57,8 @@ class Choice(NamedTuple):
         return frozenset(name for name, each in self.precisions.items() if each == precision)
 
 
-def choose(gains: Gains, most: float, borders: Sequence[float] = ()) -> Choice:
-    """Return the choice that saves most with a squared error of at most that. borders: seconds of a
-    change between short floats and others from each layer to the next; none for free changes."""
+def choose(gains: Gains, most: float, borders: Borders = FREE) -> Choice:
+    """Return the choice that saves most with a squared error of at most that."""
     columns = [
         (index, name, precision, gain)
         for index, (name, each) in enumerate(gains.items())
@@ -71,7 +72,7 @@ def choose(gains: Gains, most: float, borders: Sequence[float] = ()) -> Choice:
     return _priced(precisions, gains, borders)
 
 
-def front(gains: Gains, borders: Sequence[float] = ()) -> list[Choice]:
+def front(gains: Gains, borders: Borders = FREE) -> list[Choice]:
     """Return choices by rising errors, each of which saves more than those before it; the last one
     has no limit of its error."""
     every = _without_limit(gains, borders)
@@ -107,49 +108,56 @@ def silent() -> Iterator[None]:
         os.close(kept)
 
 
-def _without_limit(gains: Gains, borders: Sequence[float]) -> Choice:
+def _without_limit(gains: Gains, borders: Borders) -> Choice:
     """Return the choice without a limit, of what has a finite error."""
     errors = [g.square_error for each in gains.values() for g in each.values()]
     return choose(gains, sum(filter(math.isfinite, errors)), borders)
 
 
-def _priced(precisions: Mapping[str, str], gains: Gains, borders: Sequence[float]) -> Choice:
+def _priced(precisions: Mapping[str, str], gains: Gains, borders: Borders) -> Choice:
     chosen = [gains[name][precision] for name, precision in precisions.items()]
-    shorts = [precisions.get(name, INT8) != INT8 for name in gains]
-    pairs = zip(shorts, shorts[1:], borders, strict=False)
-    seconds = sum(gain.seconds for gain in chosen) - sum(c for a, b, c in pairs if a != b)
+    seconds = sum(gain.seconds for gain in chosen)
+    for precision, prices in borders.items():
+        is_in = [precisions.get(name) == precision for name in gains]
+        pairs = zip(is_in, is_in[1:], prices, strict=False)
+        seconds -= sum(price for a, b, price in pairs if a != b)
     return Choice(precisions, seconds, sum(gain.square_error for gain in chosen))
 
 
-def _solved(columns: list, layers: int, most: float, borders: Sequence[float]) -> list[bool]:
+def _solved(columns: list, layers: int, most: float, borders: Borders) -> list[bool]:
     """Return which columns (layer, its name, precision, gain) are chosen."""
     from scipy.optimize import Bounds, LinearConstraint, milp  # which costs as much as all else
     from scipy.sparse import lil_array
 
-    count, changes = len(columns), layers - 1 if any(borders) else 0
+    # Behind the columns: for each price whether its change is made.
+    changes = [
+        (precision, layer, price)
+        for precision, prices in borders.items()
+        for layer, price in enumerate(prices[: layers - 1])
+        if price > 0
+    ]
+    count = len(columns)
     seconds = np.array([gain.seconds for *_, gain in columns])
     scale = np.abs(seconds).max()  # numbers near one: the solver's tolerances are absolute
-    prices = np.concatenate([-seconds / scale, np.array(borders[:changes]) / scale])
+    prices = np.concatenate([-seconds, [price for *_, price in changes]]) / scale
     # The errors together, one precision a layer, and each change above both differences.
-    rows = lil_array((1 + layers + 2 * changes, count + changes))
-    upper = np.concatenate([np.ones(1 + layers), np.zeros(2 * changes)])
-    for place, (layer, _, precision, gain) in enumerate(columns):
+    rows = lil_array((1 + layers + 2 * len(changes), count + len(changes)))
+    upper = np.concatenate([np.ones(1 + layers), np.zeros(2 * len(changes))])
+    for place, (layer, _, _, gain) in enumerate(columns):
         rows[0, place] = gain.square_error / (most or 1.0)
         rows[1 + layer, place] = 1.0
-        if not changes or precision == INT8:
-            continue
-        for change, sign in ((layer, 1.0), (layer - 1, -1.0)):
-            if 0 <= change < changes:
-                rows[1 + layers + 2 * change, place] = sign
-                rows[2 + layers + 2 * change, place] = -sign
-    for change in range(changes):
-        rows[1 + layers + 2 * change, count + change] = -1.0
-        rows[2 + layers + 2 * change, count + change] = -1.0
+    places = {(layer, kind): place for place, (layer, _, kind, _) in enumerate(columns)}
+    for index, (precision, layer, _) in enumerate(changes):
+        for row, sign in ((1 + layers + 2 * index, 1.0), (2 + layers + 2 * index, -1.0)):
+            rows[row, count + index] = -1.0
+            for of, own in ((layer, sign), (layer + 1, -sign)):
+                if (of, precision) in places:
+                    rows[row, places[of, precision]] = own
     with silent():
         found = milp(
             prices,
             constraints=LinearConstraint(rows.tocsr(), ub=upper),
-            integrality=np.concatenate([np.ones(count), np.zeros(changes)]),
+            integrality=np.concatenate([np.ones(count), np.zeros(len(changes))]),
             bounds=Bounds(0, 1),
             options={"time_limit": _SECONDS, "mip_rel_gap": _GAP},
         )

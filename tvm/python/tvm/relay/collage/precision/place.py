@@ -16,14 +16,13 @@ import logging
 import math
 import os
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import onnx
 from tvm_collage.words import Effort
 
 from ..backends.accuracy import traders_in
-from ..backends.registry import get_backend
 from ..backends.targets import GivenTargets, available_targets, parse_targets
 from ..errors import CollageError, ModelError, OptionError
 from ..exec.launch import make_scratch
@@ -36,18 +35,13 @@ from ..options.named import option
 from ..report.precision import FLOAT32, FrontPoint, LayerPrecision, PlacedLayer, Precisions
 from ..result import Result
 from .calibration import Calibration, load_calibration, stacked
-from .choice import Choice, LayerGain, front
+from .choice import Choice
 from .forms import Form, Forms, Trader, Wanted
 from .layer_errors import Switchboard
-from .layer_times import (
-    border_seconds,
-    conversion_seconds,
-    layers_in_order,
-    precisions_of,
-    saved_by_layer,
-)
-from .layers import INT8, SHORT_FLOATS, Quantised, is_quantised
+from .layer_times import layers_in_order, precisions_of
+from .layers import INT8, Quantised, is_quantised
 from .metrics import Arrays, Metric, find_metric
+from .mixes import Measured, Way, short_floats_of, ways_of
 from .quantiser import check_installed, quantise
 
 MIXED = "mixed"
@@ -179,44 +173,6 @@ class _Judged(NamedTuple):
 
     form: Form
     error: float
-
-
-class _Gains(NamedTuple):
-    """The gains of each layer by precision, in order, and whether their seconds are known."""
-
-    by_layer: dict[str, dict[str, LayerGain]]
-    is_timed: bool
-
-    def seconds(self, precision: str) -> float:
-        """Return what all layers together save in a precision."""
-        return sum(each[precision].seconds for each in self.by_layer.values() if precision in each)
-
-
-def _of_short_floats(
-    traded: Sequence[tuple[Trader, Form]],
-) -> tuple[str, list[tuple[Trader, Form]]]:
-    """Return the short floats that layers may have beside 8 bits, "" for none, and who computes
-    them, the fastest first: those that keep other layers exact, if any do, since what they compute
-    is what was judged layer by layer."""
-    kind = next((t.kind for t, _ in traded if t.kind in SHORT_FLOATS), "")
-    found = [row for row in traded if row[0].kind == kind]
-    found = [row for row in found if row[0].keeps_calls] or found
-    return kind, sorted(found, key=lambda row: row[1].seconds or math.inf)
-
-
-def _beside(traders: Sequence[Trader]) -> set[str]:
-    """Return who runs all layers of a choice, whichever their precisions: those that keep calls,
-    and the backends in the model's own type that they are variants of. None for others, beside
-    which any backend runs what they do not."""
-    if not all(trader.keeps_calls for trader in traders):
-        return set()
-    names = {trader.backend for trader in traders}
-    return names | {get_backend(name).variant_of for name in names}
-
-
-def _backends(built: Mapping[str, Form], plain: Form) -> frozenset[str]:
-    """Return the backends that have a part of a form."""
-    return plain.backends.union(*(form.backends for form in built.values()))
 
 
 def _saved(plain: Form, other: Form) -> float:
@@ -362,115 +318,82 @@ class _Search:
         names = [layer.name for layer in quantised.layers]
         if not names:
             raise ModelError("it has no layer that can be in 8 bits")
-        short, shorts = _of_short_floats(traded)
+        short, shorts = short_floats_of(traded)
         board = Switchboard(quantised, self._samples.errors, self._forms.folder, short)
         kinds = [INT8, short] if short else [INT8]
         with one_step("judging", f"{len(names)} layers", self._options.progress):
             errors = iter(board.square_errors([{n: kind} for kind in kinds for n in names]))
         squares = {kind: {name: next(errors) for name in names} for kind in kinds}
-        self._order = layers_in_order(self._forms.imported(simple))
+        mod = self._forms.imported(simple)
+        self._order = layers_in_order(mod)
         if not self._has_time(INT8):
             return
-        traders = frozenset(trader.backend for trader, _ in traded if trader.kind == short)
+        traders = frozenset(trader.backend for trader, _ in shorts)
         whole = self._place(Wanted(INT8, all_of_it, dict.fromkeys(names, INT8), traders=traders))
         self._keep_if_within(whole)
-        built = {INT8: whole, **({short: shorts[0][1]} if shorts else {})}
-        gains = self._gains(plain, built, squares, _beside([t for t, _ in shorts]))
-        borders: list[float] = []
-        if shorts and gains.is_timed:
-            if all(trader.keeps_calls for trader, _ in shorts):
-                borders = conversion_seconds(self._forms.imported(simple))
-            else:
-                borders = [border_seconds(built[short].result)] * (len(names) - 1)
-        self._tell_layers(quantised, gains)
-        fitting = self._fitting(front(gains.by_layer, borders), board, gains)
+        ways = ways_of(Measured(plain, whole, shorts, self._order, squares), mod)
+        self._tell_layers(quantised, ways[0])
+        fitting = self._fitting(ways, board)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
-                choices = [each for each in fitting if len(each.of(INT8)) < len(names)]
-                traders = frozenset(trader.backend for trader, _ in shorts)
-                among = _backends(built, plain)
-                mixed = Wanted(MIXED, all_of_it, {}, self._order, traders, among)
-                self._mix(quantised, choices, gains, mixed)
+                self._mix(quantised, [row for row in fitting if len(row[0].of(INT8)) < len(names)])
 
-    def _gains(
-        self,
-        plain: Form,
-        built: Mapping[str, Form],
-        squares: Mapping[str, Mapping[str, float]],
-        among: Collection[str],
-    ) -> _Gains:
-        """Return the gains by layer, as the backends `among` have them where there are some; where
-        profiles do not tell seconds, all save the same."""
-        known = {
-            kind: saved_by_layer(self._order, plain.result, form.result, among)
-            for kind, form in built.items()
-        }
-        is_timed = all(saved is not None for saved in known.values())
-        names = list(squares[INT8])
-        gains: dict[str, dict[str, LayerGain]] = {name: {} for name in names}
-        for kind, saved in known.items():
-            for name in names:
-                seconds = (saved or {}).get(name, 0.0) if is_timed else 1.0
-                gains[name][kind] = LayerGain(seconds, squares[kind][name])
-        return _Gains(gains, is_timed)
-
-    def _fitting(
-        self, choices: Sequence[Choice], board: Switchboard, gains: _Gains
-    ) -> list[Choice]:
+    def _fitting(self, ways: Sequence[Way], board: Switchboard) -> list[tuple[Choice, Way]]:
         """Return the choices that are within the budget, all layers of each together, the one that
-        saves most first; and keep them all for the report."""
-        fitting, points = [], []
-        with one_step("judging", f"{len(choices)} choices of them", self._options.progress):
-            found = board.outputs([choice.precisions for choice in choices])
+        saves most first; and keep those of the first way for the report."""
+        rows = [(choice, way) for way in ways for choice in way.choices()]
+        with one_step("judging", f"{len(rows)} choices of them", self._options.progress):
+            found = board.outputs([choice.precisions for choice, _ in rows])
             errors = [self._metric.error(outputs, self._right) for outputs in found]
-        for choice, error in zip(choices, errors, strict=True):
-            if error <= _MARGIN * self._options.accuracy_budget:
-                fitting.append(choice)
-            points.append(
-                FrontPoint(
-                    dict(Counter(choice.precisions.values())),
-                    choice.seconds if gains.is_timed else None,
-                    choice.square_error**0.5,
-                    error if math.isfinite(error) else None,
-                )
+        self._front = tuple(
+            FrontPoint(
+                dict(Counter(choice.precisions.values())),
+                choice.seconds if way.is_timed else None,
+                choice.square_error**0.5,
+                error if math.isfinite(error) else None,
             )
-        self._front = tuple(points)
-        return sorted(fitting, key=lambda choice: -choice.seconds)
+            for (choice, way), error in zip(rows, errors, strict=True)
+            if way is ways[0]
+        )
+        most = _MARGIN * self._options.accuracy_budget
+        fitting = [row for row, error in zip(rows, errors, strict=True) if error <= most]
+        return sorted(fitting, key=lambda row: -row[0].seconds)
 
-    def _mix(
-        self,
-        quantised: Quantised,
-        fitting: Sequence[Choice],
-        gains: _Gains,
-        mixed: Wanted,
-    ) -> None:
-        """Build the choice that saves most, and more than what is built surely within the budget;
-        where it is over the budget as it is built, the next one. mixed: how it is wanted, but for
-        the choice."""
-        sure = [
-            gains.seconds(each.form.name) or _saved(self._judged[0].form, each.form)
-            for each in self._judged[1:]
-            if each.error <= _MARGIN * self._options.accuracy_budget
-        ]
-        least = (1 + _WORTH_A_BUILD) * max([0.0, *sure]) if gains.is_timed else 0.0
-        worth = [choice for choice in fitting if choice.seconds > least]
-        if not worth:
-            self._left_out[MIXED] = "no choice of layers saves more within the budget"
-        for choice in worth[:_MOST_MIXES]:
-            model = quantised.model_with(choice.of(INT8))
-            found = self._place(mixed._replace(model=model, precisions=choice.precisions))
-            if self._keep_if_within(found) or not self._has_time(MIXED):
+    def _mix(self, quantised: Quantised, fitting: Sequence[tuple[Choice, Way]]) -> None:
+        """Build the choices that save most, one of each way, and more than what is built surely
+        within the budget; where one is over the budget as it is built, the next one of that way."""
+        plain, built, done = self._judged[0].form, 0, []
+        for choice, way in fitting:
+            sure = [_saved(plain, each.form) for each in self._judged if self._is_sure(each)]
+            is_worth = choice.seconds > (1 + _WORTH_A_BUILD) * max(sure) or not way.is_timed
+            if not is_worth or way.traders in done:
+                continue
+            if built == _MOST_MIXES or not self._has_time(MIXED):
                 return
+            name = " by ".join(filter(None, (MIXED, ", ".join(sorted(way.traders)))))
+            model = quantised.model_with(choice.of(INT8))
+            found = self._place(
+                Wanted(name, model, choice.precisions, self._order, way.traders, way.among)
+            )
+            built += 1
+            if self._keep_if_within(found):
+                done.append(way.traders)
+        if not built:
+            self._left_out[MIXED] = "no choice of layers saves more within the budget"
+
+    def _is_sure(self, judged: _Judged) -> bool:
+        """Return whether a form is within the budget on other samples as well."""
+        return judged.error <= _MARGIN * self._options.accuracy_budget
 
     # --- the report -------------------------------------------------------------------------------
 
-    def _tell_layers(self, quantised: Quantised, gains: _Gains) -> None:
+    def _tell_layers(self, quantised: Quantised, way: Way) -> None:
         def others(name: str) -> Iterator[LayerPrecision]:
-            for kind, each in gains.by_layer[name].items():
+            for kind, each in way.gains[name].items():
                 error = each.square_error**0.5
                 yield LayerPrecision(
                     kind,
-                    each.seconds if gains.is_timed else None,
+                    each.seconds if way.is_timed else None,
                     error if math.isfinite(error) else None,
                 )
 
