@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import onnx
@@ -16,6 +17,8 @@ from tvm.relay import collage
 from tvm.relay.collage import CollageOptions
 from tvm.relay.collage.backends import get_backend
 from tvm.relay.collage.precision import forms, mixes, place
+from tvm.relay.collage.precision.choice import Choice
+from tvm.relay.collage.precision.mixes import Way
 from tvm.relay.collage.report import read_report
 
 FAST = {"measure_seconds": 0.01, "guard_rounds": 6, "guard_seconds": 1.0, "effort": "quick"}
@@ -133,13 +136,22 @@ def test_a_choice_between_one_layer_and_all_is_built(placed, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "effort, names", [("normal", ["int8"]), ("exhaustive", ["int8", "float32"])]
+    "effort, float_seconds, names",
+    [
+        ("quick", 1e-3, []),
+        ("normal", 1e-3, ["float32"]),
+        ("normal", 2e-3, []),  # one in fewer bits is faster: a search hardly gains there
+        ("exhaustive", 1e-3, ["float32", "int8"]),
+        ("exhaustive", 2e-3, ["int8"]),
+    ],
 )
-def test_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch, effort, names):
+def test_the_fastest_is_searched_once_all_forms_are_known(
+    placed, monkeypatch, effort, float_seconds, names
+):
     """A search gives what profiles gave, but takes twice as long for the one in 8 bits."""
     built, searched, place_form = {}, [], place.Forms.place
-    took = {"float32": 1.1e-3, "int8": 1e-3, "mixed": 2e-3}
-    monkeypatch.setattr(forms.Form, "seconds", property(lambda form: took[form.name]))
+    took = {"float32": float_seconds, "int8": 1.1e-3}
+    monkeypatch.setattr(forms.Form, "seconds", property(lambda form: took.get(form.name, 9e-3)))
 
     def known(self, wanted, sample, *, is_searched=False):
         if not is_searched:
@@ -154,9 +166,50 @@ def test_the_fastest_is_searched_once_all_forms_are_known(placed, monkeypatch, e
     found = collage.optimize_precision(placed[0], TARGETS, given, calibration=SAMPLES)
     assert searched == names
     assert {row.name for row in found.precision.plans} >= {"float32", "int8"}
-    searched.clear()
-    collage.optimize_precision(placed[0], TARGETS, options(store=placed[2]), calibration=SAMPLES)
-    assert searched == [], "quick searches nothing"
+
+
+def priced(seconds, by, error):
+    """A choice of one layer, which is named by the seconds that it saves."""
+    way = Way(frozenset([by]), frozenset(), {}, is_timed=True)
+    return place._Priced(Choice({str(seconds): "bfloat16"}, seconds, error**2), way, error)
+
+
+@pytest.mark.parametrize(
+    "built, names",
+    [
+        # One of each way that may save more, and one that is surely within the budget of 1 %.
+        (
+            {3.0: (8e-3, 1.5), 2.5: (8e-3, 2.5), 1.0: (2e-3, 1.0)},
+            ["mixed by x", "mixed by y", "mixed by x, surely"],
+        ),
+        # What ends up over it is followed by the next one, of another way or its own.
+        ({3.0: (2e-2, 3.0), 2.5: (8e-3, 1.0), 2.0: (4e-3, 2.0)}, ["mixed by y", "mixed by x"]),
+        # So is what ends up near it, which competes all the same.
+        ({3.0: (9.5e-3, 3.0), 2.5: (4e-3, 2.5)}, ["mixed by x", "mixed by y"]),
+        # A first one with a small error leaves nothing to build.
+        ({3.0: (1e-3, 3.0)}, ["mixed by x"]),
+    ],
+)
+def test_mixes_of_all_ways_are_built_and_one_that_is_surely_within_the_budget(
+    monkeypatch, built, names
+):
+    """What each errs by and saves as it is built is made up, by what was foreseen."""
+    foreseen = [(3.0, "x", 8e-3), (2.5, "y", 8e-3), (2.0, "x", 8e-3), (1.0, "x", 4e-3)]
+    search = place._Search(None, None, CollageOptions(accuracy_budget=1e-2), None, None)
+    search._judged.append(place._Judged(SimpleNamespace(name="float32", seconds=5.0), 0.0))
+
+    def place_form(wanted):
+        (seconds,) = map(float, wanted.precisions)
+        error, saved = built[seconds]
+        return SimpleNamespace(name=wanted.name, seconds=5.0 - saved, error=error)
+
+    monkeypatch.setattr(search, "_has_time", lambda name: True)
+    monkeypatch.setattr(search, "_place", place_form)
+    monkeypatch.setattr(search, "_error_of", lambda form: form.error)
+    quantised = SimpleNamespace(model_with=lambda chosen: None)
+    search._mix(quantised, [priced(*row) for row in foreseen])
+    assert [each.form.name for each in search._judged[1:]] == names
+    assert "mixed" not in search._left_out
 
 
 def test_a_backend_that_trades_accuracy_takes_part_as_a_form_of_its_own(placed):

@@ -47,6 +47,8 @@ from .quantiser import check_installed, quantise
 MIXED = "mixed"
 # Other samples err otherwise: what is within this share of the budget is taken to be within it.
 _MARGIN = 0.9
+# So is, surely, what is within this share: of few samples a mean is off by as much as itself.
+_SAFE = 0.45
 # A choice is built where it saves so much more than all that is built already.
 _WORTH_A_BUILD = 0.01
 # A search gains less over profiles alone than this: what is so far behind is not searched, however
@@ -175,6 +177,14 @@ class _Judged(NamedTuple):
     error: float
 
 
+class _Priced(NamedTuple):
+    """A choice of precisions with its error."""
+
+    choice: Choice
+    way: Way
+    error: float
+
+
 def _saved(plain: Form, other: Form) -> float:
     """Return the seconds that a form saves by the races of both; 0 where one was not timed."""
     return plain.seconds - other.seconds if plain.seconds and other.seconds else 0.0
@@ -254,13 +264,17 @@ class _Search:
         return self._forms.place(wanted, self._samples.errors[0], is_searched=is_searched)
 
     def _search_the_fastest(self) -> None:
-        """Place again what is the fastest, as long as the user's effort has it; exhaustively also
-        what may be. Where that finds nothing faster, or ends up over the budget, what profiles gave
-        competes. Whoever interrupts one search ends all."""
+        """Place again what is the fastest, as long as the user's effort has it: float32 alone, as
+        others hardly gain by a search, unless it is to be exhaustive; then all that is near. Where
+        that finds nothing faster, or ends up over the budget, what profiles gave competes. Whoever
+        interrupts one search ends all."""
         timed = [each for each in self._judged if each.form.seconds]
-        timed.sort(key=lambda judged: judged.form.seconds)
-        near = [j for j in timed if j.form.seconds <= _MOST_OF_A_SEARCH * timed[0].form.seconds]
-        for judged in near if self._options.effort == Effort.EXHAUSTIVE else timed[:1]:
+        least = min((each.form.seconds for each in timed), default=0.0)
+        if self._options.effort == Effort.EXHAUSTIVE:
+            wanted = [j for j in timed if j.form.seconds <= _MOST_OF_A_SEARCH * least]
+        else:
+            wanted = [j for j in timed if j.form.seconds == least and j.form.name == FLOAT32]
+        for judged in wanted:
             searched = f"a search of {judged.form.name}"
             if not self._has_time(searched):
                 return
@@ -333,18 +347,20 @@ class _Search:
         self._keep_if_within(whole)
         ways = ways_of(Measured(plain, whole, shorts, self._order, squares), mod)
         self._tell_layers(quantised, ways[0])
-        fitting = self._fitting(ways, board)
+        priced = self._priced(ways, board)
         if self._has_time(MIXED):
             with self._leaving_out(MIXED):
-                self._mix(quantised, [row for row in fitting if len(row[0].of(INT8)) < len(names)])
+                mixed = [row for row in priced if len(row.choice.of(INT8)) < len(names)]
+                self._mix(quantised, mixed)
 
-    def _fitting(self, ways: Sequence[Way], board: Switchboard) -> list[tuple[Choice, Way]]:
-        """Return the choices that are within the budget, all layers of each together, the one that
-        saves most first; and keep those of the first way for the report."""
+    def _priced(self, ways: Sequence[Way], board: Switchboard) -> list[_Priced]:
+        """Return the choices of all ways, each with the error of all its layers together, the one
+        that saves most first; and keep those of the first way for the report."""
         rows = [(choice, way) for way in ways for choice in way.choices()]
         with one_step("judging", f"{len(rows)} choices of them", self._options.progress):
             found = board.outputs([choice.precisions for choice, _ in rows])
             errors = [self._metric.error(outputs, self._right) for outputs in found]
+        priced = [_Priced(*row, error) for row, error in zip(rows, errors, strict=True)]
         self._front = tuple(
             FrontPoint(
                 dict(Counter(choice.precisions.values())),
@@ -352,38 +368,46 @@ class _Search:
                 choice.square_error**0.5,
                 error if math.isfinite(error) else None,
             )
-            for (choice, way), error in zip(rows, errors, strict=True)
+            for choice, way, error in priced
             if way is ways[0]
         )
-        most = _MARGIN * self._options.accuracy_budget
-        fitting = [row for row, error in zip(rows, errors, strict=True) if error <= most]
-        return sorted(fitting, key=lambda row: -row[0].seconds)
+        return sorted(priced, key=lambda row: -row.choice.seconds)
 
-    def _mix(self, quantised: Quantised, fitting: Sequence[tuple[Choice, Way]]) -> None:
-        """Build the choices that save most, one of each way, and more than what is built surely
-        within the budget; where one is over the budget as it is built, the next one of that way."""
-        plain, built, done = self._judged[0].form, 0, []
-        for choice, way in fitting:
-            sure = [_saved(plain, each.form) for each in self._judged if self._is_sure(each)]
-            is_worth = choice.seconds > (1 + _WORTH_A_BUILD) * max(sure) or not way.is_timed
-            if not is_worth or way.traders in done:
+    def _mix(self, quantised: Quantised, priced: Sequence[_Priced]) -> None:
+        """Build the choices that save most, one of each way, and one that is surely within the
+        budget, which other samples may show the others not to be."""
+        built = self._build(quantised, priced, _MARGIN, len({row.way.traders for row in priced}))
+        built += self._build(quantised, priced, _SAFE, 1)
+        if not built:
+            self._left_out[MIXED] = "no choice of layers saves more within the budget"
+
+    def _build(
+        self, quantised: Quantised, priced: Sequence[_Priced], share: float, wanted: int
+    ) -> int:
+        """Build choices with an error of at most that share of the budget that save more than what
+        there is with such an error; where one ends up over it, the next one of that way. Return how
+        many were built until as many as wanted were kept."""
+        plain, most = self._judged[0].form, share * self._options.accuracy_budget
+        built, kept = 0, set[frozenset[str]]()
+        for choice, way, error in priced:
+            saved = [_saved(plain, each.form) for each in self._judged if each.error <= most]
+            is_worth = choice.seconds > (1 + _WORTH_A_BUILD) * max(saved) or not way.is_timed
+            if error > most or not is_worth or way.traders in kept:
                 continue
-            if built == _MOST_MIXES or not self._has_time(MIXED):
-                return
-            name = " by ".join(filter(None, (MIXED, ", ".join(sorted(way.traders)))))
+            if built == _MOST_MIXES or len(kept) == wanted or not self._has_time(MIXED):
+                break
+            by = ", ".join(sorted(way.traders))
+            names = {each.form.name for each in self._judged}
+            name = " by ".join(filter(None, (MIXED, by)))
+            name = f"{name}, surely" if name in names else name
             model = quantised.model_with(choice.of(INT8))
             found = self._place(
                 Wanted(name, model, choice.precisions, self._order, way.traders, way.among)
             )
             built += 1
-            if self._keep_if_within(found):
-                done.append(way.traders)
-        if not built:
-            self._left_out[MIXED] = "no choice of layers saves more within the budget"
-
-    def _is_sure(self, judged: _Judged) -> bool:
-        """Return whether a form is within the budget on other samples as well."""
-        return judged.error <= _MARGIN * self._options.accuracy_budget
+            if self._keep_if_within(found) and self._judged[-1].error <= most:
+                kept.add(way.traders)
+        return built
 
     # --- the report -------------------------------------------------------------------------------
 
