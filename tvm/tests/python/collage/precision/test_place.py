@@ -170,7 +170,7 @@ def test_the_fastest_is_searched_once_all_forms_are_known(
 
 def priced(seconds, by, error):
     """A choice of one layer, which is named by the seconds that it saves."""
-    way = Way(frozenset([by]), frozenset(), {}, is_timed=True)
+    way = Way(frozenset([by]), frozenset(), {}, is_timed=True, is_exact=by == "x")
     return place._Priced(Choice({str(seconds): "bfloat16"}, seconds, error**2), way, error)
 
 
@@ -194,7 +194,10 @@ def test_mixes_of_all_ways_are_built_and_one_that_is_surely_within_the_budget(
     monkeypatch, built, names
 ):
     """What each errs by and saves as it is built is made up, by what was foreseen."""
-    foreseen = [(3.0, "x", 8e-3), (2.5, "y", 8e-3), (2.0, "x", 8e-3), (1.0, "x", 4e-3)]
+    foreseen = [
+        *((3.0, "x", 8e-3), (2.5, "y", 8e-3), (2.2, "y", 4e-3)),
+        *((2.0, "x", 8e-3), (1.0, "x", 4e-3)),
+    ]
     search = place._Search(None, None, CollageOptions(accuracy_budget=1e-2), None, None)
     search._judged.append(place._Judged(SimpleNamespace(name="float32", seconds=5.0), 0.0))
 

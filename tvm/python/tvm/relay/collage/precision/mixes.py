@@ -34,6 +34,8 @@ class Way(NamedTuple):
     among: frozenset[str]  # the other backends
     gains: Gains
     is_timed: bool  # whether seconds are known; else each layer saves as much as another
+    # whether layers keep to their precisions inside parts, so that what runs is what was judged
+    is_exact: bool = False
     borders: Borders = FREE
 
     def choices(self) -> list[Choice]:
@@ -71,7 +73,8 @@ def ways_of(found: Measured, mod: tvm.IRModule) -> list[Way]:
         names = {trader.backend for trader, _ in keeping}
         names |= {get_backend(name).variant_of for name in names}
         way = _way(found, keeping, names)
-        ways.append(way._replace(borders={keeping[0][0].kind: conversions, **bytes_alone}))
+        borders = {keeping[0][0].kind: conversions, **bytes_alone}
+        ways.append(way._replace(borders=borders, is_exact=True))
     if others:
         way = _way(found, others)
         price = border_seconds(_fastest(others).result)

@@ -375,9 +375,11 @@ class _Search:
 
     def _mix(self, quantised: Quantised, priced: Sequence[_Priced]) -> None:
         """Build the choices that save most, one of each way, and one that is surely within the
-        budget, which other samples may show the others not to be."""
+        budget, which other samples may show the others not to be: where there is one, of a way in
+        which what was judged runs."""
         built = self._build(quantised, priced, _MARGIN, len({row.way.traders for row in priced}))
-        built += self._build(quantised, priced, _SAFE, 1)
+        exact = [row for row in priced if row.way.is_exact]
+        built += self._build(quantised, exact or priced, _SAFE, 1)
         if not built:
             self._left_out[MIXED] = "no choice of layers saves more within the budget"
 
