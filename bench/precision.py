@@ -124,7 +124,7 @@ def parse(given: Sequence[str] | None) -> argparse.Namespace:
         __doc__,
         threads=None,
         rounds=30,
-        backends="dnnl,onnxruntime,openvino,openvino_bf16,openvino_w8",
+        backends="dnnl,onnxruntime,openvino,openvino_bf16,dnnl_bf16,openvino_w8",
         record=arguments.RESULTS / "precision.jsonl",
         **arguments.RESUMED,
     )
