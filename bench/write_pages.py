@@ -48,6 +48,7 @@ class Part:
 _RESULTS, _FILES = arguments.RESULTS, "docs/real_files.md"
 PARTS = (
     Part("README.md", "comparison", _RESULTS / "zoo.jsonl", tables=libraries.summary),
+    Part("README.md", "precision", _RESULTS / "precision.jsonl", tables=precisions.headline),
     Part("docs/results.md", "comparison", _RESULTS / "zoo.jsonl", tables=libraries.by_family),
     Part("docs/results.md", "mixes", _RESULTS / "mixes.jsonl", tables=mixes.tables),
     Part("docs/results.md", "tuned_mixes", _RESULTS / "tuned_mixes.jsonl", tables=mixes.columns),

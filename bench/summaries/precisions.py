@@ -42,6 +42,12 @@ def tables(found: Sequence[Record]) -> str:
     return f"{origin(done)}\n\n{markdown_table(_HEAD, map(_cells, done))}{means}"
 
 
+def headline(found: Sequence[Record]) -> str:
+    """Return one sentence on each budget, with where it was measured."""
+    done = [each for each in found if not each["failure"]]
+    return f"{' '.join(_means(done))} {origin(done)}.\n"
+
+
 def best_peer(found: Record) -> Mapping[str, Any] | None:
     """Return the row of the fastest peer that is within the budget; None where none is."""
     rows = [row for row in found["rows"] if row["name"] != OURS and row["seconds"]]

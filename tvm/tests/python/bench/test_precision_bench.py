@@ -58,3 +58,11 @@ def test_a_page_has_a_row_for_each_net_and_where_it_was_measured():
         "| a | 0.01 | mixed | 41 float32, 12 int8 | 1.000 | 0.40% max | 2.00 |"
     )
     assert len(rows) == 2 and sum(line.startswith("Within ") for line in lines) == 2
+
+
+def test_a_headline_is_one_sentence_a_budget_and_where_it_was_measured():
+    where = {"conditions": {"machine": {"cpu": "a CPU", "cores": 2}}, "date": "2026-12-01"}
+    text = precisions.headline([record(**where), {"failure": "it died"}])
+    (line,) = text.splitlines()
+    assert line.startswith("Within 0.01: 2.00 times our float32") and "1 of 1 nets mix" in line
+    assert line.endswith("a CPU, 2 CPUs; 2026-12-01.")

@@ -122,6 +122,12 @@ def optimize(
                 + option("original")
                 + " for relay.build"
             )
+        if options.metric != CollageOptions().metric:
+            raise OptionError(
+                option("metric")
+                + " judges precisions by samples, of which there are none: set "
+                + option("calibration")
+            )
         check_report_path(options.report)
         with logging_at(options.log_level), interrupts_kept():
             samples = load_samples(

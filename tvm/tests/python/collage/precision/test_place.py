@@ -215,6 +215,20 @@ def test_mixes_of_all_ways_are_built_and_one_that_is_surely_within_the_budget(
     assert "mixed" not in search._left_out
 
 
+def test_what_other_samples_show_to_be_over_the_budget_is_left_out_before_a_search():
+    errors = {"int8": 2e-2, "mixed": 5e-3, "bfloat16": float("inf")}
+    checking = SimpleNamespace(error_of=lambda form, samples, right: errors[form.name])
+    search = place._Search(None, checking, CollageOptions(accuracy_budget=1e-2), None, None)
+    for name in ("float32", *errors):
+        search._judged.append(place._Judged(SimpleNamespace(name=name), 0.0))
+    search._check([])
+    assert [each.form.name for each in search._judged] == ["float32", "mixed"]
+    assert search._left_out == {
+        "int8": "its error is 2.00% on the samples of the check, over the budget",
+        "bfloat16": "it does not run",
+    }
+
+
 def test_a_backend_that_trades_accuracy_takes_part_as_a_form_of_its_own(placed):
     reason = get_backend("openvino_w8").available()
     if reason:

@@ -88,6 +88,7 @@ def test_relay_build_needs_the_models_file(folder):
     [
         (2, ("--save-model", "m.onnx"), "give --calibration"),
         (2, ("--calibration", "samples.npz"), "set --accuracy-budget"),
+        (2, ("--metric", "rms"), "--metric judges precisions by samples, of which there are none"),
         (
             1,
             ("--calibration", "none.npz", "--accuracy-budget", "0.1"),

@@ -155,3 +155,30 @@ def test_parts_of_fewer_bits_have_a_precision():
         ("d", ""),  # a cast, which is no product
         ("", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    "kept, precision",
+    [
+        ((), "bfloat16"),
+        ((1,), "bfloat16 and float32"),
+        ((1, 3), ""),
+        ((2,), "bfloat16"),  # no layer
+    ],
+)
+def test_a_part_that_keeps_layers_exact_says_so(kept, precision):
+    nodes = [
+        node(0, "var", name="x"),
+        node(1, "call", "nn.dense", [0]),
+        node(2, "call", "nn.relu", [1]),
+        node(3, "call", "nn.dense", [2], is_result=True),
+    ]
+    report = report_of(nodes, [part("b", [1, 2, 3])])
+    plan = dataclasses.replace(report.placements.plans[0], kept=kept)
+    report = dataclasses.replace(
+        report,
+        trades=(Trade("b", "bfloat16", ()),),
+        placements=dataclasses.replace(report.placements, plans=(plan,)),
+    )
+    boxes = box_graph(report, report.functions[0], "p").boxes
+    assert [box.precision for box in boxes if box.kind == "part"] == [precision]

@@ -132,7 +132,13 @@ class Forms:
         self._build_options = dict(build_options)
         self._ends = time.monotonic() + (options.time_limit or math.inf)
         # An earlier decision has no profiles, by which seconds of layers are known.
-        self._inner = dataclasses.replace(options, calibration="", report="", reuse_decision=False)
+        self._inner = dataclasses.replace(
+            options,
+            calibration="",
+            metric=CollageOptions().metric,
+            report="",
+            reuse_decision=False,
+        )
 
     def imported(self, model: onnx.ModelProto) -> Any:
         """Return the module of the model, or of another form of it."""

@@ -177,6 +177,12 @@ class _Judged(NamedTuple):
     error: float
 
 
+def _over_budget(error: float, where: str = "") -> str:
+    """Return why a form with such an error is left out."""
+    is_known = math.isfinite(error)
+    return f"its error is {error:.2%}{where}, over the budget" if is_known else "it does not run"
+
+
 class _Priced(NamedTuple):
     """A choice of precisions with its error."""
 
@@ -215,14 +221,17 @@ class _Search:
         self._metric.check(self._right)
         plain = self._place(Wanted(FLOAT32, self._model))
         self._judged.append(_Judged(plain, 0.0))
+        right: list[Arrays] = []
         try:
             self._add_others(plain)
+            right = self._forms.right_outputs(self._samples.check, _CHECK)
+            self._check(right)
             if self._options.effort != Effort.QUICK:
                 self._search_the_fastest()
         except KeyboardInterrupt:
             _logger.warning("interrupted: what is built by now is compared")
+        right = right or self._forms.right_outputs(self._samples.check, _CHECK)
         forms = [each.form for each in self._judged]
-        right = self._forms.right_outputs(self._samples.check, _CHECK)
         return self._result(*self._forms.compared(forms, _CHECK, right))
 
     def _add_others(self, plain: Form) -> None:
@@ -243,6 +252,16 @@ class _Search:
         elif self._has_time(INT8):
             with self._leaving_out(INT8):
                 self._choose_precisions(plain, traded)
+
+    def _check(self, right: list[Arrays]) -> None:
+        """Leave out what is over the budget on samples that nothing was chosen by: where that is
+        all in fewer bits, it is float32 that is worth a search."""
+        for judged in self._judged[1:]:
+            error = self._forms.error_of(judged.form, _CHECK, right)
+            if error > self._options.accuracy_budget:
+                self._judged.remove(judged)
+                why = _over_budget(error, " on the samples of the check")
+                self._left_out[judged.form.name] = why
 
     def _has_time(self, name: str) -> bool:
         if self._forms.is_time_up():
@@ -304,8 +323,7 @@ class _Search:
             self._judged.append(_Judged(form, error))
             self._left_out.pop(form.name, None)
             return True
-        over = f"its error is {error:.2%}, over the budget"
-        self._left_out[form.name] = over if math.isfinite(error) else "it does not run"
+        self._left_out[form.name] = _over_budget(error)
         return False
 
     # --- forms ------------------------------------------------------------------------------------

@@ -17,7 +17,8 @@ from ..plans.placement.seen import SeenPlans, parts_at
 from ..views.function_report import FunctionGraph
 from .facts import time_text
 from .looks import FREE
-from .net import Known, Net, Part
+from .net import Known, Net, Part, is_layer
+from .precision import FLOAT32
 from .record import Report, SearchedFunction
 
 
@@ -142,6 +143,8 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     known = Known(net, graph.costed)
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
+    placed = next(row for row in _placements(report).plans if row.plan == plan)
+    kept = frozenset(placed.kept if function.function == "main" else ())
 
     def add(kind: str, part: Part, label: str = "", rule: str = "") -> None:
         nodes = part.nodes
@@ -150,10 +153,7 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
         label = label or net.label(nodes)
         about = {**vars(part), "label": label, "type": gives, "rule": rule}
         if part.backend:
-            ops = [net.nodes[node].op for node in nodes]
-            mine = (each for each in report.trades if each.backend == part.backend)
-            traded = (each.precision for each in mine if each.holds(ops))
-            about["precision"] = next(traded, net.precision(nodes))
+            about["precision"] = _precision(report, net, part, kept)
         boxes.append(Box(kind, **about))
 
     for index, node in net.nodes.items():
@@ -178,6 +178,21 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
         for value in results:
             edges.setdefault((box_of[value], len(boxes) - 1), {})[value] = None
     return BoxGraph(boxes, [Edge(*pair, tuple(values)) for pair, values in edges.items()])
+
+
+def _precision(report: Report, net: Net, part: Part, kept: frozenset[int]) -> str:
+    """Return the precisions of a part's operators, "" for those of the model: what its backend
+    trades accuracy for, 8 bits, and float32 where some layers are kept from both."""
+    ops = {node: net.nodes[node].op for node in part.nodes}
+    layers = {node for node, op in ops.items() if is_layer(op)}
+    own = kept & layers
+    mine = (each for each in report.trades if each.backend == part.backend)
+    others = [op for node, op in ops.items() if node not in own]
+    traded = next((each.precision for each in mine if each.holds(others)), "")
+    if own and own == layers:
+        traded = ""
+    told = [traded, net.precision(part.nodes), FLOAT32 if own and traded else ""]
+    return " and ".join(filter(None, told))
 
 
 def _parts_of(report: Report, function: str, plan: str) -> list[PlacedPart]:

@@ -3,6 +3,7 @@
 calls stay in float32, and that what is computed is near what float32 gives."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ import tvm
 from onednn_nets import constant, function_of, hand_placed, needs_avx512, var
 from tvm import relay
 from tvm.contrib import graph_executor
+from tvm.relay import collage
 from tvm.relay.collage.backends import dnnl, get_backend
 from tvm.relay.collage.backends.accuracy import keeping, with_kept_calls
 from tvm.relay.collage.backends.dnnl.bfloat16 import _shortest
@@ -17,7 +19,11 @@ from tvm.relay.collage.backends.dnnl.codegen import lower_function
 from tvm.relay.collage.backends.dnnl.types import PRODUCTS
 from tvm.relay.collage.backends.interface import KEPT_CALLS, kept_calls
 from tvm.relay.collage.exec.arrays import numbers_of
-from tvm.relay.collage.relay_util.node_spans import stamp_nodes
+from tvm.relay.collage.options import CollageOptions
+from tvm.relay.collage.plans.placement.replay import read_placement
+from tvm.relay.collage.plans.placement.types import from_json
+from tvm.relay.collage.relay_util.external import is_external_function
+from tvm.relay.collage.relay_util.node_spans import node_of, stamp_nodes
 from tvm.relay.collage.relay_util.walk import operator_calls
 
 pytestmark = needs_avx512
@@ -174,6 +180,32 @@ def test_calls_that_are_kept_are_named_by_their_place_in_the_part():
         marked = with_kept_calls(mod)
     assert kept_calls(marked["part"]) == {2}
     assert kept_calls(marked["exact"]) == frozenset() == kept_calls(mod["part"])
+
+
+def test_a_placement_keeps_them_and_is_replayed_so(tmp_path):
+    """The first convolution stays in float32 inside the part, here and in a plan of a file."""
+    mod = relay.transform.InferType()(tvm.IRModule.from_expr(function_of(CHAIN)))
+    targets = ["llvm", "dnnl_bf16"]
+    options = CollageOptions(
+        accuracy_budget=0.5, effort="quick", guard_rounds=6, progress="quiet", store="none"
+    )
+    seen = []
+
+    def kept(prepared):
+        seen.extend(node_of(call) for call in operator_calls(prepared["main"])[:1])
+        return seen
+
+    found = collage.optimize(mod, None, targets, options, kept=kept)
+    made = found.placements.placement("dnnl_bf16")
+    assert made.kept == tuple(seen)
+    assert from_json(made.to_json()) == made
+    again = collage.optimize(mod, None, targets, options, placement=made)
+    (part,) = filter(is_external_function, again.mod.functions.values())
+    assert kept_calls(part) == {0}
+    assert types(lower_function(part, is_short=True)) == [f"conv {L} {L}", f"conv {S} {L}"]
+    made.save(tmp_path / "p.json")
+    with pytest.raises(collage.PlacementError, match="keeps operators inside parts"):
+        read_placement(str(tmp_path / "p.json"), mod, SimpleNamespace(primitive_targets=[]))
 
 
 def test_it_is_there_where_the_cpu_has_bfloat16(monkeypatch):

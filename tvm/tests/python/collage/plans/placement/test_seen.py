@@ -34,6 +34,11 @@ def test_each_plan_comes_back_from_json_as_it_was(result):
         assert again.placement(name) == placement
 
 
+def test_nodes_that_are_kept_come_back(result):
+    placement = dataclasses.replace(result.placement, kept=(3, 5))
+    assert SeenPlans.of({"first": placement}).placement("first") == placement
+
+
 def test_plans_share_their_parts(result):
     first = result.placement
     other = copy.deepcopy(first)

@@ -38,6 +38,7 @@ class SeenPlan:
     parts: dict[str, tuple[int, ...]] = described("by function, positions in its parts", minimum=0)
     one_thread: bool = described("as of a placement", default=False)
     original: str = described("as of a placement", default="")
+    kept: tuple[int, ...] = described("as of a placement", default=(), minimum=0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +72,7 @@ class SeenPlans:
                 },
                 one_thread=made.one_thread,
                 original=made.original,
+                kept=made.kept,
             )
             for name, made in placements.items()
         ]
@@ -94,8 +96,15 @@ class SeenPlans:
             places = found.parts.get(function.name, ())
             parts = parts_at(function.parts, places, name, name=function.name)
             functions.append(PlacedFunction(**{**vars(function), "parts": tuple(parts)}))
-        how = (found.one_thread, found.original)
-        return Placement(name, found.made_with, tuple(functions), found.kernels, *how)
+        return Placement(
+            name,
+            found.made_with,
+            tuple(functions),
+            found.kernels,
+            one_thread=found.one_thread,
+            original=found.original,
+            kept=found.kept,
+        )
 
 
 def parts_at(parts: Sequence[Part], places: Iterable[int], plan: str, name: str) -> list[Part]:
