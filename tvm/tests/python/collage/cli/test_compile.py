@@ -79,7 +79,7 @@ def test_a_placement_is_replayed_without_measuring(folder, capsys):
 
 
 def test_no_placement_is_told_before_the_model_is_imported(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(compile, "request_of", lambda options: pytest.fail("imported"))
+    monkeypatch.setattr(compile, "optimized", lambda *given: pytest.fail("imported"))
     (tmp_path / "none.json").write_text("{}")
     made = (folder / "net.onnx", tmp_path / "none.json", "-o", tmp_path / "again.so")
     assert call("replay", *made) == 1

@@ -20,7 +20,7 @@ from tvm.relay.collage.backends.registry import find_backend
 ON_OUR_THREADS = ("cblas", "dnnl", "mkl")
 ON_THEIR_OWN = ("onnxruntime", "openvino")
 # A CPU's bfloat16 instructions take denormals for zero, and so does XNNPACK.
-ALWAYS = ("openvino_bf16", "openvino_w8", "xnnpack")
+ALWAYS = ("dnnl_bf16", "openvino_bf16", "openvino_w8", "xnnpack")
 BACKENDS = (*ON_OUR_THREADS, *ON_THEIR_OWN, *ALWAYS)
 TINY = np.float32(1.5e-38)  # normal; half of it is not
 ROWS = (4, 4096)  # small enough for one thread, and not

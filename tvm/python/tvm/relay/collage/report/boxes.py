@@ -191,8 +191,11 @@ def _precision(report: Report, net: Net, part: Part, kept: frozenset[int]) -> st
     traded = next((each.precision for each in mine if each.holds(others)), "")
     if own and own == layers:
         traded = ""
-    told = [traded, net.precision(part.nodes), FLOAT32 if own and traded else ""]
-    return " and ".join(filter(None, told))
+    if not traded:
+        return net.precision(part.nodes)
+    # What comes in 8 bits is not computed in them for that.
+    in_bytes = net.precision(node for node, op in ops.items() if op != "qnn.dequantize")
+    return " and ".join(filter(None, (traded, in_bytes, FLOAT32 if own else "")))
 
 
 def _parts_of(report: Report, function: str, plan: str) -> list[PlacedPart]:

@@ -36,7 +36,7 @@ def test_each_plan_comes_back_from_json_as_it_was(result):
 
 def test_nodes_that_are_kept_come_back(result):
     placement = dataclasses.replace(result.placement, kept=(3, 5))
-    assert SeenPlans.of({"first": placement}).placement("first") == placement
+    assert SeenPlans.of({placement.plan: placement}).placement(placement.plan) == placement
 
 
 def test_plans_share_their_parts(result):
