@@ -94,3 +94,16 @@ def test_where_no_profile_tells_seconds_all_layers_save_the_same(asked, monkeypa
 def test_one_kind_of_short_floats_is_mixed(traders, kind, found):
     rows = [(trader, trader.backend) for trader in traders]
     assert short_floats_of(rows) == (kind, [(trader, trader.backend) for trader in found])
+
+
+def test_a_layer_without_other_precisions_has_its_place_among_the_prices(asked):
+    """The model has a layer between the two that are quantised."""
+    found = measured(KEEPING)._replace(order=["a", "between", "b"])
+    (way,) = ways_of(found, NET)
+    assert list(way.gains) == ["a", "between", "b"] and way.gains["between"] == {}
+    assert way.borders
+
+
+def test_layers_that_the_module_calls_otherwise_have_no_prices(asked):
+    (way,) = ways_of(measured(KEEPING)._replace(order=["", ""]), NET)
+    assert not way.borders and {"a", "b"} <= way.gains.keys()

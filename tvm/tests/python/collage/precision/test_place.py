@@ -180,14 +180,19 @@ def priced(seconds, by, error):
         # One of each way that may save more, and one that is surely within the budget of 1 %.
         (
             {3.0: (8e-3, 1.5), 2.5: (8e-3, 2.5), 1.0: (2e-3, 1.0)},
-            ["mixed by x", "mixed by y", "mixed by x, surely"],
+            ["mixed by x", "mixed by y", "mixed by x, with a margin"],
         ),
         # What ends up over it is followed by the next one, of another way or its own.
-        ({3.0: (2e-2, 3.0), 2.5: (8e-3, 1.0), 2.0: (4e-3, 2.0)}, ["mixed by y", "mixed by x"]),
+        ({3.0: (2e-2, 3.0), 2.5: (8e-3, 1.0), 2.0: (4e-3, 2.0)}, ["mixed by y", "mixed by x (2)"]),
         # So is what ends up near it, which competes all the same.
         ({3.0: (9.5e-3, 3.0), 2.5: (4e-3, 2.5)}, ["mixed by x", "mixed by y"]),
         # A first one with a small error leaves nothing to build.
         ({3.0: (1e-3, 3.0)}, ["mixed by x"]),
+        # What is near the budget each time competes, by names of its own; nothing is built twice.
+        (
+            {3.0: (9.5e-3, 3.0), 2.5: (9.5e-3, 2.5), 2.2: (9.5e-3, 2.2), 1.0: (6e-3, 1.0)},
+            ["mixed by x", "mixed by y", "mixed by y (2)", "mixed by x, with a margin"],
+        ),
     ],
 )
 def test_mixes_of_all_ways_are_built_and_one_that_is_surely_within_the_budget(
@@ -221,7 +226,7 @@ def test_what_other_samples_show_to_be_over_the_budget_is_left_out_before_a_sear
     search = place._Search(None, checking, CollageOptions(accuracy_budget=1e-2), None, None)
     for name in ("float32", *errors):
         search._judged.append(place._Judged(SimpleNamespace(name=name), 0.0))
-    search._check([])
+    search._check()
     assert [each.form.name for each in search._judged] == ["float32", "mixed"]
     assert search._left_out == {
         "int8": "its error is 2.00% on the samples of the check, over the budget",

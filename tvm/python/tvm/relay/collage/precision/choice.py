@@ -40,7 +40,7 @@ class LayerGain(NamedTuple):
 
 # By layer, in the model's order, and by precision.
 Gains = Mapping[str, Mapping[str, LayerGain]]
-# By precision: the seconds of a change from or to it, from each layer to the next.
+# By precision: the seconds of a change from or to it, from each layer of the gains to the next.
 Borders = Mapping[str, Sequence[float]]
 FREE: Borders = MappingProxyType({})
 

@@ -9,7 +9,7 @@ Test: precision/test_mixes.py.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import tvm
@@ -34,7 +34,7 @@ class Way(NamedTuple):
     among: frozenset[str]  # the other backends
     gains: Gains
     is_timed: bool  # whether seconds are known; else each layer saves as much as another
-    # whether layers keep to their precisions inside parts, so that what runs is what was judged
+    # whether layers keep to their precisions inside parts, so that nearly what was judged runs
     is_exact: bool = False
     borders: Borders = FREE
 
@@ -44,7 +44,7 @@ class Way(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What ways are found by."""
+    """Forms and errors, by which ways are found."""
 
     plain: Form  # in float32
     whole: Form  # all layers in 8 bits
@@ -70,7 +70,7 @@ def ways_of(found: Measured, mod: tvm.IRModule) -> list[Way]:
     others = [row for row in found.traded if not row[0].keeps_calls]
     ways = []
     if keeping:
-        names = {trader.backend for trader, _ in keeping}
+        names = frozenset(trader.backend for trader, _ in keeping)
         names |= {get_backend(name).variant_of for name in names}
         way = _way(found, keeping, names)
         borders = {keeping[0][0].kind: conversions, **bytes_alone}
@@ -81,7 +81,10 @@ def ways_of(found: Measured, mod: tvm.IRModule) -> list[Way]:
         ways.append(way._replace(borders={others[0][0].kind: [price] * len(conversions)}))
     if not ways:
         ways.append(_way(found, ())._replace(borders=bytes_alone))
-    return [way if way.is_timed else way._replace(borders=FREE) for way in ways]
+    # A layer that the module calls otherwise has no place in its order.
+    is_ordered = set(found.squares[INT8]) <= set(found.order)
+    is_priced = [way.is_timed and is_ordered for way in ways]
+    return [w if p else w._replace(borders=FREE) for w, p in zip(ways, is_priced, strict=True)]
 
 
 def _fastest(rows: Traded) -> Form:
@@ -89,7 +92,7 @@ def _fastest(rows: Traded) -> Form:
     return min(timed, key=lambda form: form.seconds) if timed else rows[0][1]
 
 
-def _way(found: Measured, rows: Traded, names: Collection[str] = ()) -> Way:
+def _way(found: Measured, rows: Traded, names: frozenset[str] = frozenset()) -> Way:
     """Return the way of these backends that trade accuracy; `names`: who runs all layers of it,
     where that is known."""
     built = {INT8: found.whole, **({rows[0][0].kind: _fastest(rows)} if rows else {})}
@@ -98,11 +101,13 @@ def _way(found: Measured, rows: Traded, names: Collection[str] = ()) -> Way:
         for kind, form in built.items()
     }
     is_timed = all(saved is not None for saved in known.values())
-    gains: dict[str, dict[str, LayerGain]] = {name: {} for name in found.squares[INT8]}
+    # Prices of changes are of all layers of the module, some of which may have no other precision.
+    gains: dict[str, dict[str, LayerGain]] = {name: {} for name in found.order}
+    gains |= {name: {} for name in found.squares[INT8]}
     for kind, saved in known.items():
         for name, square in found.squares[kind].items():
             seconds = (saved or {}).get(name, 0.0) if is_timed else 1.0
             gains[name][kind] = LayerGain(seconds, square)
     traders = frozenset(trader.backend for trader, _ in rows)
     among = found.plain.backends.union(*(form.backends for form in built.values()))
-    return Way(traders, among, gains, is_timed)
+    return Way(traders, among | names, gains, is_timed)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import math
 import os
@@ -210,6 +211,8 @@ class _Search:
         self._right: list[Arrays] = []
         self._judged: list[_Judged] = []  # those that compete
         self._left_out: dict[str, str] = {}
+        self._tried: set[tuple[frozenset[str], frozenset[tuple[str, str]]]] = set()
+        self._check_right: list[Arrays] = []
         self._order: list[str] = []  # layers as modules have them
         self._layers: tuple[PlacedLayer, ...] = ()
         self._front: tuple[FrontPoint, ...] = ()
@@ -221,16 +224,15 @@ class _Search:
         self._metric.check(self._right)
         plain = self._place(Wanted(FLOAT32, self._model))
         self._judged.append(_Judged(plain, 0.0))
-        right: list[Arrays] = []
         try:
             self._add_others(plain)
-            right = self._forms.right_outputs(self._samples.check, _CHECK)
-            self._check(right)
+            self._check_right = self._forms.right_outputs(self._samples.check, _CHECK)
+            self._check()
             if self._options.effort != Effort.QUICK:
                 self._search_the_fastest()
         except KeyboardInterrupt:
             _logger.warning("interrupted: what is built by now is compared")
-        right = right or self._forms.right_outputs(self._samples.check, _CHECK)
+        right = self._check_right or self._forms.right_outputs(self._samples.check, _CHECK)
         forms = [each.form for each in self._judged]
         return self._result(*self._forms.compared(forms, _CHECK, right))
 
@@ -253,11 +255,11 @@ class _Search:
             with self._leaving_out(INT8):
                 self._choose_precisions(plain, traded)
 
-    def _check(self, right: list[Arrays]) -> None:
+    def _check(self) -> None:
         """Leave out what is over the budget on samples that nothing was chosen by: where that is
         all in fewer bits, it is float32 that is worth a search."""
         for judged in self._judged[1:]:
-            error = self._forms.error_of(judged.form, _CHECK, right)
+            error = self._forms.error_of(judged.form, _CHECK, self._check_right)
             if error > self._options.accuracy_budget:
                 self._judged.remove(judged)
                 why = _over_budget(error, " on the samples of the check")
@@ -300,7 +302,7 @@ class _Search:
             with self._leaving_out(searched):
                 found = self._place(judged.form.wanted, is_searched=True)
                 if self._is_better(found, judged.form):
-                    error = self._error_of(found) if found.name != FLOAT32 else 0.0
+                    error = self._most_error_of(found) if found.name != FLOAT32 else 0.0
                     if error <= self._options.accuracy_budget:
                         self._judged[self._judged.index(judged)] = _Judged(found, error)
                 if found.result.ended_early:
@@ -315,6 +317,10 @@ class _Search:
 
     def _error_of(self, form: Form) -> float:
         return self._forms.error_of(form, _ERRORS, self._right)
+
+    def _most_error_of(self, form: Form) -> float:
+        """Return the error on the samples for errors, or on those of the check if it is larger."""
+        return max(self._error_of(form), self._forms.error_of(form, _CHECK, self._check_right))
 
     def _keep_if_within(self, form: Form) -> bool:
         """Have a form compete, unless its error is over the budget."""
@@ -389,45 +395,52 @@ class _Search:
             for choice, way, error in priced
             if way is ways[0]
         )
-        return sorted(priced, key=lambda row: -row.choice.seconds)
+        return sorted(priced, key=lambda row: (not row.way.is_timed, -row.choice.seconds))
 
     def _mix(self, quantised: Quantised, priced: Sequence[_Priced]) -> None:
         """Build the choices that save most, one of each way, and one that is surely within the
         budget, which other samples may show the others not to be: where there is one, of a way in
-        which what was judged runs."""
-        built = self._build(quantised, priced, _MARGIN, len({row.way.traders for row in priced}))
+        which nearly what was judged runs."""
         exact = [row for row in priced if row.way.is_exact]
-        built += self._build(quantised, exact or priced, _SAFE, 1)
+        ways = len({row.way.traders for row in priced})
+        built = self._build(quantised, priced, _MARGIN, wanted=ways)
+        built += self._build(quantised, exact or priced, _SAFE, wanted=1)
         if not built:
-            self._left_out[MIXED] = "no choice of layers saves more within the budget"
+            self._left_out.setdefault(MIXED, "no choice of layers saves more within the budget")
 
     def _build(
-        self, quantised: Quantised, priced: Sequence[_Priced], share: float, wanted: int
+        self, quantised: Quantised, priced: Sequence[_Priced], share: float, *, wanted: int
     ) -> int:
         """Build choices with an error of at most that share of the budget that save more than what
         there is with such an error; where one ends up over it, the next one of that way. Return how
-        many were built until as many as wanted were kept."""
+        many were built until as many as wanted were kept, or too many were not."""
         plain, most = self._judged[0].form, share * self._options.accuracy_budget
         built, kept = 0, set[frozenset[str]]()
         for choice, way, error in priced:
             saved = [_saved(plain, each.form) for each in self._judged if each.error <= most]
             is_worth = choice.seconds > (1 + _WORTH_A_BUILD) * max(saved) or not way.is_timed
-            if error > most or not is_worth or way.traders in kept:
+            tried = way.traders, frozenset(choice.precisions.items())
+            if error > most or not is_worth or way.traders in kept or tried in self._tried:
                 continue
             if built == _MOST_MIXES or len(kept) == wanted or not self._has_time(MIXED):
                 break
-            by = ", ".join(sorted(way.traders))
-            names = {each.form.name for each in self._judged}
-            name = " by ".join(filter(None, (MIXED, by)))
-            name = f"{name}, surely" if name in names else name
+            self._tried.add(tried)
+            is_short = any(kind != INT8 for kind in choice.precisions.values())
+            traders = way.traders if is_short else frozenset[str]()
+            name = self._new_name(traders, ", with a margin" if share == _SAFE else "")
             model = quantised.model_with(choice.of(INT8))
-            found = self._place(
-                Wanted(name, model, choice.precisions, self._order, way.traders, way.among)
-            )
+            wanted_form = Wanted(name, model, choice.precisions, self._order, traders, way.among)
             built += 1
-            if self._keep_if_within(found) and self._judged[-1].error <= most:
+            if self._keep_if_within(self._place(wanted_form)) and self._judged[-1].error <= most:
                 kept.add(way.traders)
         return built
+
+    def _new_name(self, traders: frozenset[str], remark: str) -> str:
+        """Return the name of a mix that no other form has."""
+        name = " by ".join(filter(None, (MIXED, ", ".join(sorted(traders))))) + remark
+        used = {each.form.name for each in self._judged} | self._left_out.keys()
+        others = (f"{name} ({number})" for number in itertools.count(2))
+        return next(each for each in (name, *itertools.islice(others, 99)) if each not in used)
 
     # --- the report -------------------------------------------------------------------------------
 

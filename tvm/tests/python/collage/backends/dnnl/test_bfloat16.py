@@ -132,6 +132,45 @@ def test_what_is_read_in_two_types_has_both(kept):
     assert np.abs(run(body, x, kept) - right).max() < 3e-2 * np.abs(right).max()
 
 
+def test_a_model_in_bfloat16_stays_as_it_is():
+    """Its weights are bits that are no numbers of float32."""
+    x = var("x", 1, 16, 8, 8, dtype=S)
+    weights = relay.const(_shortest(constant(1, 16, 16, 3, 3).data))
+    body = nn.conv2d(x, weights, padding=(1, 1), channels=16, kernel_size=(3, 3))
+    body = relay.cast(nn.relu(body) + body, L)
+    mod = hand_placed(function_of(body), "part", "dnnl_bf16")
+    own, exact = (lower_function(mod["part"], is_short=is_short) for is_short in (True, False))
+    assert types(own) == types(exact)
+    for mine, others in zip(own.constants.values(), exact.constants.values(), strict=True):
+        np.testing.assert_array_equal(mine.numpy(), others.numpy())
+
+
+@pytest.mark.parametrize("value, is_masked", [(-3.4028235e38, True), (-1e4, False)])
+def test_masks_beyond_what_bfloat16_holds_are_added_in_float32(value, is_masked):
+    """A row that is masked throughout would be no numbers."""
+    x = var("x", 2, 16)
+    mask = relay.const(np.full((2, 10), value, "float32"))
+    scores = nn.dense(x, constant(1, 10, 16)) + mask
+    body = nn.dense(nn.softmax(scores), constant(2, 4, 10))
+    found = types(lowered(body))
+    assert found[0] == f"inner_product {S} {L if is_masked else S}"
+    x = np.random.default_rng(0).standard_normal((2, 16)).astype("float32")
+    assert np.isfinite(run(body, x)).all()
+
+
+def test_slopes_inside_a_convolution_are_in_float32():
+    slopes = nn.dense(var("y", 1, 16), constant(3, 16, 16))
+    body = nn.prelu(conv(X, 1), relay.reshape(slopes, (16,)))
+    graph = lowered(relay.Tuple([body, nn.dense(slopes, constant(4, 2, 16))]))
+    posts = [post for node in graph.nodes for post in node.post_ops if post.kind == "prelu"]
+    assert all(graph.dtypes[post.input] == L for post in posts)
+
+
+def test_a_value_that_is_output_and_read_is_in_float32():
+    stem = nn.relu(conv(X, 1))
+    assert types(lowered(relay.Tuple([stem, conv(stem, 2)]))) == [f"conv {S} {L}"] * 2
+
+
 def test_a_transposed_convolution_that_is_kept_stays_so():
     noise = var("noise", 1, 16, 1, 1)
     weights = constant(1, 16, 32, 4, 4)
@@ -141,10 +180,18 @@ def test_a_transposed_convolution_that_is_kept_stays_so():
 
 
 def test_numbers_are_rounded_to_the_nearest():
-    values = np.array([1.0, 1 + 2**-9, 1 + 3 * 2**-9, -3e38, 0.0, np.inf, np.nan], "float32")
+    values = np.array(
+        [1.0, 1 + 2**-9, 1 + 3 * 2**-9, np.finfo("float32").min, 0.0, np.inf, np.nan], "float32"
+    )
     found = numbers_of(_shortest(tvm.nd.array(values)))
     np.testing.assert_array_equal(found[:3], np.float32([1.0, 1.0, 1 + 2**-7]))
-    assert found[3] < -2.9e38 and found[4] == 0 and np.isinf(found[5]) and np.isnan(found[6])
+    assert (
+        np.isfinite(found[3])
+        and found[3] < -3.3e38
+        and found[4] == 0
+        and np.isinf(found[5])
+        and np.isnan(found[6])
+    )
 
 
 def run(body, x, kept=(), backend="dnnl_bf16"):

@@ -121,4 +121,4 @@ class DnnlBf16Backend(DnnlBackend):
         return reason
 
     def own_kernels(self) -> tuple[OwnKernels, ...]:
-        return ()  # which are in float32
+        return ()  # those of float32, in layers that are kept, are listed with dnnl

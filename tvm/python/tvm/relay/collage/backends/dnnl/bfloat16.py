@@ -20,6 +20,7 @@ from .qnn import conversion
 from .types import CONVERTING, PRODUCTS
 
 _LONG, _SHORT = "float32", "bfloat16"
+_LARGEST = np.float32(3.3895314e38)  # of bfloat16
 # What oneDNN does in the type of what it reads, whichever float that is; it computes inside in
 # float32.
 _FOLLOW = frozenset(
@@ -46,7 +47,7 @@ def in_bfloat16(graph: Graph) -> Graph:
         if id(node) in shortened:
             others = readers.get(node.output, ())
             is_wanted = any(id(reader) in shortened for reader in others)
-            is_long = node.output in graph.outputs or (node.op in PRODUCTS and not is_wanted)
+            is_long = _must_be_long(graph, node) or (node.op in PRODUCTS and not is_wanted)
             rewriter.shorten(node, _LONG if is_long else _SHORT)
         else:
             rewriter.keep(node)
@@ -68,9 +69,11 @@ def _shortened(graph: Graph) -> set[int]:
             read = [tensor for tensor in data if tensor not in graph.constants]
             is_inside = node.op in _FOLLOW and node.output not in graph.outputs
             is_short = is_float and is_inside and bool(read) and short.issuperset(read)
+            is_short = is_short and not any(_is_huge(graph, t) for t in node.operands())
         if is_short:
             found.add(id(node))
-            short.add(node.output)
+            if not _must_be_long(graph, node):
+                short.add(node.output)
     return found
 
 
@@ -80,11 +83,14 @@ class _Rewriter:
     def __init__(self, graph: Graph) -> None:
         self.nodes: list[Operation] = []
         self._graph = graph
+        self._short: set[int] = set()  # tensors that are in bfloat16 now, unlike those of the model
         self._other: dict[int, int] = {}  # by tensor: the same in the other float
 
     def shorten(self, node: Operation, result: str) -> None:
         """Add a node that computes in bfloat16 and gives its result in that type."""
         self._graph.dtypes[node.output] = result
+        if result == _SHORT:
+            self._short.add(node.output)
         self._add(node, _SHORT)
 
     def keep(self, node: Operation) -> None:
@@ -95,15 +101,19 @@ class _Rewriter:
         typed, dtypes = _typed(node), self._graph.dtypes
         node.inputs = [self._as(t, wanted) if t in typed else t for t in node.inputs]
         for post in node.post_ops:
+            if post.kind == "prelu":  # whose slopes oneDNN reads in float32
+                post.input = self._as(post.input, _LONG)
             # A sum is made in the memory of the result.
             if post.kind == "sum" and dtypes[post.input] != dtypes[node.output]:
                 post.kind = "add"
         self.nodes.append(node)
 
     def _as(self, tensor: int, wanted: str) -> int:
-        """Return a float tensor in the type that is wanted, converted once; others as they are."""
+        """Return a tensor that is in float32, or was before, in the type that is wanted, converted
+        once; others as they are."""
         graph = self._graph
-        if graph.dtypes[tensor] not in {_LONG, _SHORT} - {wanted}:
+        is_other = tensor in self._short if wanted == _LONG else graph.dtypes[tensor] == _LONG
+        if not is_other:
             return tensor
         if tensor not in self._other:
             if tensor in graph.constants:
@@ -114,6 +124,22 @@ class _Rewriter:
                 self.nodes.append(given)
                 self._other[tensor] = other
         return self._other[tensor]
+
+
+def _must_be_long(graph: Graph, node: Operation) -> bool:
+    """Return whether a node's result stays in float32 whoever reads it."""
+    is_beyond = any(_is_huge(graph, post.input) for post in node.post_ops)
+    return node.output in graph.outputs or is_beyond
+
+
+def _is_huge(graph: Graph, tensor: int) -> bool:
+    """Return whether a constant has finite numbers that bfloat16 has not, as masks of attention do:
+    what is added to them would be infinite."""
+    array = graph.constants.get(tensor)
+    if array is None or graph.dtypes[tensor] != _LONG:
+        return False
+    values = np.abs(array.numpy())
+    return bool((values[np.isfinite(values)] > _LARGEST).any())
 
 
 def _typed(node: Operation) -> list[int]:
@@ -127,5 +153,7 @@ def _shortest(array: tvm.nd.NDArray) -> tvm.nd.NDArray:
     """Return the nearest numbers of bfloat16."""
     from ml_dtypes import bfloat16  # which the first numpy array of such takes
 
-    bits = np.ascontiguousarray(array.numpy().astype(bfloat16)).view("uint16")
+    values = array.numpy()
+    values = np.where(np.isfinite(values), np.clip(values, -_LARGEST, _LARGEST), values)
+    bits = np.ascontiguousarray(values.astype(bfloat16)).view("uint16")
     return tvm.nd.empty(array.shape, _SHORT).copyfrom(bits)

@@ -49,12 +49,12 @@ def check_types(graph: Graph) -> Graph:
         types = [graph.dtypes[tensor] for tensor in [*node.operands(), node.output]]
         if not _may_have(graph, node):
             text = ", ".join(types[:-1]) + f" -> {types[-1]}"
-            raise UnsupportedOpError("dnnl", _name(node), f"types {text} are not supported")
+            raise UnsupportedOpError(graph.backend, _name(node), f"types {text} are not supported")
         if "bfloat16" in types and not runs_bfloat16():
             reason = "bfloat16 needs AVX-512, which this CPU lacks"
-            raise UnsupportedOpError("dnnl", _name(node), reason)
+            raise UnsupportedOpError(graph.backend, _name(node), reason)
         if is_quantised(graph, node) and (reason := why_bytes_are_inexact()):
-            raise UnsupportedOpError("dnnl", _name(node), reason)
+            raise UnsupportedOpError(graph.backend, _name(node), reason)
     return graph
 
 
