@@ -28,7 +28,7 @@ from .layers import INT8
 
 # A part of several layers, in seconds, and how many borders it has.
 _A_PART, _BORDERS = 5e-4, 2
-# Seconds to convert one, on several machines and nets: it only orders choices that are built.
+# Seconds to convert one, in MobileNetV2 on an AMD EPYC (c015958c): it only orders what is built.
 _AN_ELEMENT = 1.3e-10
 
 

@@ -20,7 +20,8 @@ from .forms import Form, Trader
 from .layer_times import border_seconds, conversion_seconds, saved_by_layer
 from .layers import INT8, SHORT_FLOATS
 
-# A change to bytes or back is so many passes over a value: it is scaled, rounded and laid out.
+# A change to bytes or back is so many passes over a value: it is scaled, rounded and laid out (in
+# oneDNN; c015958c).
 _PASSES_OF_BYTES = 3
 
 # A backend that trades accuracy, and the model as it was placed with it.

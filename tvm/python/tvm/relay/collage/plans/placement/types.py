@@ -154,7 +154,7 @@ class Placement:
     )
 
     kept: tuple[int, ...] = described(
-        "nodes of main that no backend which trades accuracy computes for less of it",
+        "nodes of main that stay in the model's own type inside parts in fewer bits",
         default=(),
         **NOT_NEGATIVE,
     )
