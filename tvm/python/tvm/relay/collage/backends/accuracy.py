@@ -68,11 +68,9 @@ def with_kept_calls(mod: tvm.IRModule) -> tvm.IRModule:
     Calls are known by their stamps (relay_util/node_spans.py)."""
     kept, result = KEPT.get(), mod
     for var, function in mod.functions_items() if kept else ():
-        backend = (
-            find_backend(str(function.attrs["Compiler"]))
-            if is_external_function(function)
-            else None
-        )
+        if not is_external_function(function):
+            continue
+        backend = find_backend(str(function.attrs["Compiler"]))
         if backend is None or not (backend.trades_accuracy and backend.keeps_calls):
             continue
         calls = enumerate(operator_calls(function))

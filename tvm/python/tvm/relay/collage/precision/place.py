@@ -439,8 +439,8 @@ class _Search:
         """Return the name of a mix that no other form has."""
         name = " by ".join(filter(None, (MIXED, ", ".join(sorted(traders))))) + remark
         used = {each.form.name for each in self._judged} | self._left_out.keys()
-        others = (f"{name} ({number})" for number in itertools.count(2))
-        return next(each for each in (name, *itertools.islice(others, 99)) if each not in used)
+        numbered = (f"{name} ({number})" for number in itertools.count(2))
+        return next(each for each in itertools.chain([name], numbered) if each not in used)
 
     # --- the report -------------------------------------------------------------------------------
 

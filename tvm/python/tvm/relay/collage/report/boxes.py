@@ -13,7 +13,7 @@ import heapq
 from ..errors import CollageError, OptionError, UnknownPlanError
 from ..plans.names import TVM_ALONE
 from ..plans.placement import PlacedPart
-from ..plans.placement.seen import SeenPlans, parts_at
+from ..plans.placement.seen import SeenPlan, SeenPlans, parts_at
 from ..views.function_report import FunctionGraph
 from .facts import time_text
 from .looks import FREE
@@ -143,8 +143,7 @@ def box_graph(report: Report, function: SearchedFunction, plan: str) -> BoxGraph
     known = Known(net, graph.costed)
     boxes: list[Box] = []
     box_of: dict[int, int] = {}
-    placed = next(row for row in _placements(report).plans if row.plan == plan)
-    kept = frozenset(placed.kept if function.function == "main" else ())
+    kept = frozenset(_plan_of(report, plan).kept if function.function == "main" else ())
 
     def add(kind: str, part: Part, label: str = "", rule: str = "") -> None:
         nodes = part.nodes
@@ -200,9 +199,13 @@ def _precision(report: Report, net: Net, part: Part, kept: frozenset[int]) -> st
 
 def _parts_of(report: Report, function: str, plan: str) -> list[PlacedPart]:
     placements = _placements(report)
-    found = next(row for row in placements.plans if row.plan == plan)
+    found = _plan_of(report, plan)
     rows = next((row for row in placements.functions if row.name == function), None)
     return parts_at(rows.parts, found.parts.get(function, ()), plan, name=function) if rows else []
+
+
+def _plan_of(report: Report, plan: str) -> SeenPlan:
+    return next(row for row in _placements(report).plans if row.plan == plan)
 
 
 def _placements(report: Report) -> SeenPlans:

@@ -262,3 +262,8 @@ def test_it_is_there_where_the_cpu_has_bfloat16(monkeypatch):
     for flags, is_there in (({"avx512f", "avx512_bf16"}, True), ({"avx512f"}, False)):
         monkeypatch.setattr(dnnl, "read_cpu_flags", lambda flags=flags: flags)
         assert (backend.available() is None) == is_there
+
+
+def test_its_kernels_are_chosen_as_its_own():
+    steps = get_backend("dnnl_bf16").kernel_steps(part_of(CHAIN))
+    assert steps and {step.backend for step in steps} == {"dnnl_bf16"}

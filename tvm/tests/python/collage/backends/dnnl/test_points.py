@@ -81,6 +81,6 @@ def test_others_stay_convolutions():
 def test_what_was_measured_for_a_point_is_found_for_its_part(name):
     """By sizes that its function has, of which the lowered weights are none."""
     function = hand_placed(function_of(POINTS[name]))["dnnl_part"]
-    [step] = kernel_steps(lower_function(function), "dnnl")
+    [step] = kernel_steps(lower_function(function))
     choice = KernelChoice("dnnl", step.key, step.label, tuple(step.sizes), step.kernels[-1], ())
     assert choices_of(function, [choice]) == [choice]

@@ -73,8 +73,7 @@ class DnnlBackend(Backend):
 
     def own_kernels(self) -> tuple[OwnKernels, ...]:
         version = str(tvm.get_global_func("collage.winograd.version")())
-        without = f"{self.name} -winograd=never"
-        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, without=without),)
+        return (OwnKernels("winograd", version, _WINOGRAD_WINDOWS, without="dnnl -winograd=never"),)
 
     def available(self) -> str | None:
         probe = tvm.get_global_func("collage.onednn.why_unavailable", allow_missing=True)
@@ -89,7 +88,7 @@ class DnnlBackend(Backend):
         return codegen(**self._lowering()).compile(function)
 
     def kernel_steps(self, function: relay.Function) -> list[KernelStep]:
-        return kernel_steps(lower_function(function, **self._lowering()), self.name)
+        return kernel_steps(lower_function(function, **self._lowering()))
 
     def _lowering(self) -> dict[str, Any]:
         """Return the options by which its parts are lowered."""

@@ -40,14 +40,14 @@ def keep_products(graph: Graph, calls: Collection[int]) -> Graph:
 
 def in_bfloat16(graph: Graph) -> Graph:
     """Return the graph in bfloat16; consumes the given one."""
-    shortened = _shortened(graph)
+    shortened, stored = _shortened(graph)
     readers = graph.users()
     rewriter = _Rewriter(graph)
     for node in graph.nodes:
         if id(node) in shortened:
             others = readers.get(node.output, ())
             is_wanted = any(id(reader) in shortened for reader in others)
-            is_long = _must_be_long(graph, node) or (node.op in PRODUCTS and not is_wanted)
+            is_long = node.output not in stored or (node.op in PRODUCTS and not is_wanted)
             rewriter.shorten(node, _LONG if is_long else _SHORT)
         else:
             rewriter.keep(node)
@@ -56,10 +56,11 @@ def in_bfloat16(graph: Graph) -> Graph:
     return graph
 
 
-def _shortened(graph: Graph) -> set[int]:
-    """Return the nodes, by id, that compute in bfloat16."""
+def _shortened(graph: Graph) -> tuple[set[int], set[int]]:
+    """Return the nodes, by id, that compute in bfloat16, and those of their results that can be
+    stored in it."""
     found: set[int] = set()
-    short: set[int] = set()  # tensors that can be
+    short: set[int] = set()
     for node in graph.nodes:
         data = node.inputs[:2] if node.op in PRODUCTS else node.inputs
         is_float = {graph.dtypes[tensor] for tensor in (*data, node.output)} == {_LONG}
@@ -74,7 +75,7 @@ def _shortened(graph: Graph) -> set[int]:
             found.add(id(node))
             if not _must_be_long(graph, node):
                 short.add(node.output)
-    return found
+    return found, short
 
 
 class _Rewriter:

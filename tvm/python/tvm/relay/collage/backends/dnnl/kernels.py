@@ -39,8 +39,8 @@ _OTHER_LAYOUTS = "layouts of smaller parts"
 _LAYOUT_SECONDS, _FURTHER_LAYOUT_SECONDS = 1.5, 6.0
 
 
-def kernel_steps(graph: Graph, backend: str) -> list[KernelStep]:
-    """Return the KernelSteps of a backend's lowered graph, those included that have one kernel."""
+def kernel_steps(graph: Graph) -> list[KernelStep]:
+    """Return the KernelSteps of a lowered graph, those included that have one kernel."""
     steps: dict[str, tuple[str, frozenset[int]]] = {}
     work: defaultdict[str, float] = defaultdict(float)
     for node in graph.nodes:
@@ -53,7 +53,7 @@ def kernel_steps(graph: Graph, backend: str) -> list[KernelStep]:
             work[text] += _multiply_adds(graph, node)
     found = [
         KernelStep(
-            backend,
+            graph.backend,
             text,
             label,
             kernels=_kernels_of(text, tvm.runtime.num_threads()),
@@ -62,7 +62,7 @@ def kernel_steps(graph: Graph, backend: str) -> list[KernelStep]:
         )
         for text, (label, sizes) in steps.items()
     ]
-    layouts = _layout_step(graph, backend)
+    layouts = _layout_step(graph)
     return [*found, layouts] if layouts else found
 
 
@@ -82,7 +82,7 @@ def set_kernels(graph: Graph, function: relay.Function) -> None:
         if key in chosen:
             kernel, times = chosen[key]
             _say(node, kernel=kernel, measured=times)
-    layouts = _layout_step(graph, "") if chosen else None
+    layouts = _layout_step(graph) if chosen else None
     if layouts and (found := chosen.get(layouts.key) or chosen.get(kernel_key(_OTHER_LAYOUTS))):
         layout, times = found
         convs = _convs(graph)
@@ -160,7 +160,7 @@ def _has_layouts(op: str, tensors: Sequence[int], dtypes: Sequence[str]) -> bool
     return op == "conv" and {dtypes[tensor] for tensor in tensors} <= {"float32", "bfloat16"}
 
 
-def _layout_step(graph: Graph, backend: str) -> KernelStep | None:
+def _layout_step(graph: Graph) -> KernelStep | None:
     """Return the layouts of a part's convolutions, all steps of which run by the kernels that were
     chosen; None where there are no two to agree on one."""
     convs = _convs(graph)
@@ -173,7 +173,7 @@ def _layout_step(graph: Graph, backend: str) -> KernelStep | None:
     text = _text(dataclasses.replace(graph, shapes=shapes, nodes=nodes, calls={}))
     label = f"layouts of {len(convs)} convolutions"
     return KernelStep(
-        backend,
+        graph.backend,
         text,
         label,
         kernels=_LAYOUTS,
